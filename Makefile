@@ -106,23 +106,24 @@ below_replay := client worker
 below_worker := client
 archives_of = $(patsubst %,$(B)/%.a,$(filter $(FOLDERS),$(top_of)) $(below_$(top_of)))
 .SECONDEXPANSION:
-$(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/samples.o $(B)/tests/bench/trained_model.o $(B)/tests/bench/load.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
+$(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/samples.o $(B)/tests/bench/trained_model.o $(B)/tests/bench/load.o $(B)/tests/bench/attack.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
 $(B)/bin/bench_renew: $(B)/executor.a
-$(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/gpu/neighbour.o $(B)/tests/bench/samples.o $(B)/tests/support/candidate_head.o $(B)/client.a $(B)/lib.a
+$(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/gpu/neighbour.o $(B)/tests/bench/samples.o $(B)/client.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call archives_of,$$@) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
 $(B)/tests/cheats/test_cpu: $(call objects,$(addprefix tests/cheats/,battery.c compose.c exec.c))
+$(B)/tests/executor/gpu/device/test_kernels: $(B)/executor/gpu/device/kernels_host.o
 $(SOAK): $(call objects,$(wildcard tests/soak/*.c)) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(B)/tests/support/fake_endpoint: $(B)/tests/support/endpoint_stub.o
 $(B)/tests/support/fake_exec: $(B)/tests/support/exec_stub.o $(B)/tests/support/exec_bad.o
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_kcast-exec) -luv
-$(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c executor/gpu/kernels_host.c common/err.c common/mem.c common/parse.c)
+$(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c executor/gpu/device/kernels_host.c common/err.c common/mem.c common/parse.c)
 $(B)/tests/fake/libnvidia-ml.so.1: $(call fake_objects,tests/support/fake_nvml/*.c)
 $(B)/tests/fake/old/libcuda.so.1: $(call fake_objects,tests/support/fake_old/*.c)
 $(B)/tests/fake/libhost.so: $(call fake_objects,tests/support/fake_host/*.c)
@@ -256,6 +257,6 @@ install: ## to PREFIX=/usr/local, below DESTDIR=
 clean: ## removes build/
 	rm -rf build
 
-$(B)/executor/gpu/kernels.o: $(wildcard executor/gpu/*.cu) # which it carries
+$(B)/executor/gpu/device/kernels.o: $(wildcard executor/gpu/device/*.cu) # which it carries
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -8,6 +8,7 @@
 #include "client/session.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "common/version.h"
 #include <errno.h>
 #include <signal.h>
@@ -68,30 +69,34 @@ static const struct command *const commands[] = {
 
 static void print_help(void)
 {
-    printf("usage: kcast [OPTION…] COMMAND [OPTION…] [ARGUMENT…]\n\n"
-           "Finds fast implementations of a problem: measures candidates where a forecast cannot "
-           "be trusted.\n\n"
-           "commands:\n");
+    printable_print_lines(
+        stdout,
+        "usage: kcast [OPTION…] COMMAND [OPTION…] [ARGUMENT…]\n\n"
+        "Finds fast implementations of a problem: measures candidates where a forecast cannot "
+        "be trusted.\n\n"
+        "commands:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        printf("  %-14s %s\n", commands[i]->name, commands[i]->help);
+        printable_printf(stdout, "  %-14s %s\n", commands[i]->name, commands[i]->help);
     }
-    printf("\noptions, before or after the command:\n");
+    printable_printf(stdout, "\noptions, before or after the command:\n");
     options_print(global_rows, stdout);
-    printf("\n`kcast COMMAND --help` shows the options of a command.\nexit codes:\n");
-#define X(id, value, text) printf("  %3d  %s\n", value, text);
+    printable_print_lines(
+        stdout, "\n`kcast COMMAND --help` shows the options of a command.\nexit codes:\n");
+#define X(id, value, text) printable_printf(stdout, "  %3d  %s\n", value, text);
     EXIT_CODES(X)
 #undef X
 }
 
 static void print_command_help(const struct command *command)
 {
-    printf("usage: kcast %s [OPTION…]%s%s\n\n%s.\n", command->name, command->arguments ? " " : "",
-           command->arguments ? command->arguments : "", command->help);
+    printable_printf(stdout, "usage: kcast %s [OPTION…]%s%s\n\n", command->name,
+                     command->arguments ? " " : "", command->arguments ? command->arguments : "");
+    printable_printf(stdout, "%s.\n", command->help);
     if (command->option) {
-        printf("\noptions:\n");
+        printable_printf(stdout, "\noptions:\n");
         options_print(command->option, stdout);
     }
-    printf("\nglobal options:\n");
+    printable_printf(stdout, "\nglobal options:\n");
     options_print(global_rows, stdout);
 }
 
@@ -294,7 +299,7 @@ static int run_line(int argc, char **argv, struct err *err)
     if (code != 0) {
         rc = err_exit(code);
     } else if (options->version) {
-        printf("kcast %s\n", KCAST_VERSION);
+        printable_printf(stdout, "kcast %s\n", KCAST_VERSION);
     } else if (options->help && !command) {
         print_help();
     } else if (options->help) {
@@ -320,7 +325,7 @@ int main(int argc, char **argv)
         rc = err_exit(err_set_errno(&err, ERR_SYSTEM, errno, "cannot write the output"));
     }
     if (err.code != ERR_NONE) {
-        fprintf(stderr, "kcast: %s\n", err.text);
+        printable_printf(stderr, "kcast: %s\n", err.text);
     }
     return rc;
 }

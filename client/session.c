@@ -198,3 +198,10 @@ int session_worker(struct session *session, struct remote **ret, struct err *err
     *ret = session->worker;
     return rc;
 }
+
+void session_warn(const char *sentence)
+{
+    if (sentence) {
+        fprintf(stderr, "kcast: %s\n", sentence);
+    }
+}

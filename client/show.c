@@ -1,5 +1,6 @@
 #include "client/show.h"
 
+#include "common/printable.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
@@ -166,7 +167,7 @@ json_t *show_result(const struct result *result)
 void show_add_line(struct strbuf *out, json_t *object)
 {
     char *line = json_dumps(object, JSON_COMPACT);
-    strbuf_adds(out, line ? line : "{}");
+    printable_add_json(out, line ? line : "{}", line ? strlen(line) : 2);
     strbuf_addc(out, '\n');
     free(line);
     json_decref(object);
@@ -176,7 +177,12 @@ void show_print(json_t *object)
 {
     char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
     if (line) {
-        puts(line);
+        struct strbuf shown = STRBUF_INIT;
+
+        printable_add_json(&shown, line, strlen(line));
+        strbuf_addc(&shown, '\n');
+        (void)fwrite(strbuf_text(&shown), 1, shown.len, stdout);
+        strbuf_release(&shown);
     }
     free(line);
     json_decref(object);

@@ -17,9 +17,13 @@
 MUST_CHECK int file_read(struct bytes *ret, const char *path, size_t limit, struct err *err);
 
 // Like file_read, for a file that holds a secret: ERR_DENIED when its group or others have any
-// permission on it.
+// permission on it, or when it belongs to a user other than root and the one who runs the program.
+// Every secret is read by this function: keys, tokens, the daemon's secret.
 MUST_CHECK int file_read_private(struct bytes *ret, const char *path, size_t limit,
                                  struct err *err);
+// The same for a file that may belong to anybody, because root looks after it for its owner.
+MUST_CHECK int file_read_private_of_anybody(struct bytes *ret, const char *path, size_t limit,
+                                            struct err *err);
 // Overwrites a secret in memory, then frees it.
 void file_wipe(struct bytes *secret);
 

@@ -1,7 +1,7 @@
 // A line is built in local buffers of LINE_MAX_BYTES and leaves in one write(2), so that the lines
 // of several threads, and of several processes on a pipe, do not mix. The formatted event is
-// escaped as a whole, because values come from peers, compilers and models: control characters, C1
-// controls and bytes that are not UTF-8 become \n, \t or \xNN.
+// escaped as a whole, because values come from peers, compilers and models: what is not printable
+// (common/printable.h) becomes \n, \t, \r or \xNN.
 //
 // The settings are the only writable static of common/. log_init writes them before there are
 // threads. Afterwards only the level may change.
@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/log_json.h"
+#include "common/printable.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -105,58 +106,6 @@ static size_t put_prefix(char *line, size_t size, enum log_level level)
     return len > 0 ? (size_t)len : 0;
 }
 
-// The length of the printable character at text, 1 to 4 bytes. 0 when its first byte must be
-// escaped.
-static size_t printable_len(const unsigned char *text)
-{
-    if (text[0] >= 0x20 && text[0] < 0x7F) {
-        return 1;
-    }
-    size_t len;
-    if (text[0] >= 0xC2 && text[0] <= 0xDF) {
-        len = 2;
-    } else if (text[0] >= 0xE0 && text[0] <= 0xEF) {
-        len = 3;
-    } else if (text[0] >= 0xF0 && text[0] <= 0xF4) {
-        len = 4;
-    } else {
-        return 0;
-    }
-    for (size_t i = 1; i < len; i++) {
-        if ((text[i] & 0xC0) != 0x80) { // a NUL, too, ends the character
-            return 0;
-        }
-    }
-    if (text[0] == 0xC2 && text[1] < 0xA0) { // a C1 control character
-        return 0;
-    }
-    return len;
-}
-
-// Writes one character of the event to out, at most 4 bytes, and returns how many. *read becomes
-// the number of bytes that the character has in text.
-static size_t put_character(char *out, const unsigned char *text, size_t *read)
-{
-    static const char hex[] = "0123456789abcdef";
-    size_t len = printable_len(text);
-
-    if (len > 0) {
-        memcpy(out, text, len);
-        *read = len;
-        return len;
-    }
-    *read = 1;
-    out[0] = '\\';
-    if (text[0] == '\n' || text[0] == '\t' || text[0] == '\r') {
-        out[1] = text[0] == '\n' ? 'n' : text[0] == '\t' ? 't' : 'r';
-        return 2;
-    }
-    out[1] = 'x';
-    out[2] = hex[text[0] >> 4];
-    out[3] = hex[text[0] & 15];
-    return 4;
-}
-
 // Errors are ignored: a line that cannot be written has no better place to go.
 static void write_line(const char *line, size_t len)
 {
@@ -209,7 +158,7 @@ void log_event(enum log_level level, const char *format, ...)
     while (*cursor != '\0' && len + 5 + sizeof(CUT_MARK) <= sizeof(line)) {
         size_t read;
 
-        len += put_character(line + len, cursor, &read);
+        len += printable_put(line + len, cursor, strlen((const char *)cursor), &read);
         cursor += read;
     }
     if (*cursor != '\0') {

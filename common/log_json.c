@@ -2,6 +2,7 @@
 // quotes inside. Its end is therefore the first quote after which the line ends or another key=
 // begins, which is where a person would see it.
 #include "common/log_json.h"
+#include "common/printable.h"
 #include "common/utf8.h"
 #include <stdbool.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static void put_string(struct strbuf *out, const char *text, size_t len)
         size_t multi = *at >= 0x80 ? utf8_length(at, (size_t)(end - at)) : 0;
 
         if (multi > 0) {
-            strbuf_add(out, at, multi);
+            printable_add_json(out, (const char *)at, multi);
             at += multi;
             continue;
         }

@@ -172,6 +172,7 @@ static int finish_start(struct daemon *daemon, struct err *err)
     prestart_executors(&daemon->parts);
     daemon->watch = watch_create(&daemon->parts);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
+    sweeper_tick(&daemon->sweeper); // counts what is there; blobs wait for that
     log_ready(daemon);
     config->on_ready(config->owner, service_url(daemon->parts.service));
     return 0;
@@ -220,6 +221,11 @@ static int open_state(struct daemon *daemon, struct err *err)
         ledger_limit(daemon->parts.ledger, daemon->config.cache_max);
     }
     rc = rc == 0 ? blob_store_create(&daemon->parts.blobs, daemon->parts.loop, blobs, err) : rc;
+    if (rc == 0) {
+        uint64_t max = daemon->config.blobs_max;
+
+        blob_store_limit(daemon->parts.blobs, max, max / 100 * daemon->config.blobs_share);
+    }
     rc = rc == 0 ? secret_open(&daemon->secret, secret, err) : rc;
     free(secret);
     free(blobs);

@@ -28,6 +28,7 @@ struct daemon_config {
     uint64_t jobs_max;              // jobs in the job table
     uint64_t cache_max;             // entries of each cache of the ledger
     uint64_t blobs_max;             // bytes of blobs
+    uint64_t blobs_share;           // percent of these that one tenant may send
     uint64_t slack_ms;              // by how much kcast-exec may exceed the time of its plan
     uint64_t grace_ms;              // time from SIGTERM to SIGKILL
     uint64_t page_max;              // limit of the ledger's pages, for tests; 0 for no limit

@@ -16,9 +16,10 @@
 #include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/lifecycle.h"
+#include "daemon/jobs/listing.h"
 #include "daemon/jobs/submission.h"
 #include "daemon/jobs/wait.h"
-#include "daemon/status.h"
+#include "daemon/list_reply.h"
 #include "daemon/store/blob.h"
 #include "daemon/upkeep/administration.h"
 #include <stdlib.h>
@@ -28,9 +29,11 @@
 
 struct dispatch {
     const struct daemon_parts *parts;
-    size_t pending;     // replies that are deferred
-    bool refusing_jobs; // dispatch_refuse_jobs was called
-    bool stopping;      // dispatch_stop was called
+    size_t pending;                // replies that are deferred
+    bool refusing_jobs;            // dispatch_refuse_jobs was called
+    bool stopping;                 // dispatch_stop was called
+    struct list_replies *lists;    // answers that are lists of jobs
+    struct log_limit blob_refused; // limits the log lines about blobs
 };
 
 // A reply that is sent when a submission, the ledger or the blob store has called back.
@@ -88,13 +91,24 @@ static void handle_hello(struct dispatch *dispatch, struct exchange *exchange,
     exchange_hello(exchange, request, "kcastd", feature, count, DISPATCH_WAIT_MAX_MS, NULL);
 }
 
+static struct blob_caller caller_of(const struct exchange *exchange)
+{
+    return (struct blob_caller){.tenant = exchange_caller(exchange)->tenant,
+                                .name = exchange_turn_name(exchange)};
+}
+
 static void on_blob_put(void *owner, const struct err *error)
 {
     struct deferred_reply *deferred = owner;
 
+    uint64_t untold;
+
     if (error) {
-        log_event(LOG_WARNING, "blob-refused code=%s reason=\"%s\"", err_name((int)error->code),
-                  error->text);
+        if (log_limit_passes(&deferred->dispatch->blob_refused, uv_hrtime(), &untold)) {
+            log_event(LOG_WARNING, "blob-refused tenant=%s code=%s reason=\"%s\" untold=%llu",
+                      exchange_caller(deferred->exchange)->tenant, err_name((int)error->code),
+                      error->text, (unsigned long long)untold);
+        }
         exchange_fail(deferred->exchange, error);
     } else {
         reply_empty(deferred->exchange);
@@ -110,7 +124,8 @@ static void handle_blob_put(struct dispatch *dispatch, struct exchange *exchange
     if (!exchange_read_body(exchange, request, &blob_put_message, &body)) {
         return;
     }
-    blob_put(dispatch->parts->blobs, &body.digest, &body.data, true, on_blob_put,
+    const struct blob_caller caller = caller_of(exchange);
+    blob_put(dispatch->parts->blobs, &caller, &body.digest, &body.data, true, on_blob_put,
              defer_reply(dispatch, exchange));
     message_clear(&blob_put_message, &body);
 }
@@ -131,8 +146,10 @@ static void handle_blob_have(struct dispatch *dispatch, struct exchange *exchang
     struct blob_have body;
 
     if (exchange_read_body(exchange, request, &blob_have_message, &body)) {
-        blob_check(dispatch->parts->blobs, body.digests, body.digests_count, on_blobs_checked,
-                   defer_reply(dispatch, exchange));
+        const struct blob_caller caller = caller_of(exchange);
+
+        blob_check(dispatch->parts->blobs, &caller, body.digests, body.digests_count,
+                   on_blobs_checked, defer_reply(dispatch, exchange));
         message_clear(&blob_have_message, &body);
     }
 }
@@ -191,6 +208,7 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
     if (!exchange_read_body(exchange, request, &wait_message, &body)) {
         return;
     }
+    body.jobs_count = listing_unique(body.jobs, body.jobs_count);
     uint64_t wait_ms = body.max_ms < DISPATCH_WAIT_MAX_MS ? body.max_ms : DISPATCH_WAIT_MAX_MS;
     // A tenth of the time is left for the way of the reply.
     remaining_ms -= remaining_ms / 10;
@@ -211,22 +229,11 @@ static void handle_wait(struct dispatch *dispatch, struct exchange *exchange,
 static void on_cancelled(void *owner, const struct err *error, struct bytes *answer, size_t count)
 {
     struct deferred_reply *deferred = owner;
-
     (void)error;
     (void)answer;
     (void)count;
-    struct job_infos reply;
-    message_init(&job_infos_message, &reply);
-    reply.jobs = xcalloc(deferred->job_count + 1, sizeof(*reply.jobs));
-    for (size_t i = 0; i < deferred->job_count && reply.jobs_count < ANSWER_INFOS_MAX; i++) {
-        const struct job *job = job_table_find(deferred->dispatch->parts->jobs, deferred->jobs[i]);
-
-        if (job) {
-            answer_info(&reply.jobs[reply.jobs_count++], job);
-        }
-    }
-    exchange_reply(deferred->exchange, &job_infos_message, &reply);
-    message_clear(&job_infos_message, &reply);
+    list_reply_jobs(deferred->dispatch->lists, deferred->exchange, deferred->jobs,
+                    deferred->job_count);
     deferred_reply_free(deferred);
 }
 
@@ -374,14 +381,10 @@ static void handle_status(struct dispatch *dispatch, struct exchange *exchange,
 {
     struct status_request body;
 
-    if (!exchange_read_body(exchange, request, &status_request_message, &body)) {
-        return;
+    if (exchange_read_body(exchange, request, &status_request_message, &body)) {
+        list_reply_status(dispatch->lists, exchange, &body);
+        message_clear(&status_request_message, &body);
     }
-    struct status reply;
-    status_fill(&reply, dispatch->parts, exchange_caller(exchange), &body);
-    exchange_reply(exchange, &status_message, &reply);
-    message_clear(&status_message, &reply);
-    message_clear(&status_request_message, &body);
 }
 
 // --- all operations
@@ -433,6 +436,7 @@ struct dispatch *dispatch_create(const struct daemon_parts *parts)
     struct dispatch *dispatch = xcalloc(1, sizeof(*dispatch));
 
     dispatch->parts = parts;
+    dispatch->lists = list_replies_create(parts);
     return dispatch;
 }
 
@@ -451,11 +455,15 @@ void dispatch_stop(struct dispatch *dispatch)
 
 size_t dispatch_pending(const struct dispatch *dispatch)
 {
-    return dispatch->pending + administration_pending(dispatch->parts->administration) +
+    return dispatch->pending + list_replies_pending(dispatch->lists) +
+           administration_pending(dispatch->parts->administration) +
            answers_pending(dispatch->parts->answers) + budgets_pending(dispatch->parts->budgets);
 }
 
 void dispatch_free(struct dispatch *dispatch)
 {
-    free(dispatch);
+    if (dispatch) {
+        list_replies_free(dispatch->lists);
+        free(dispatch);
+    }
 }

@@ -5,6 +5,7 @@
 #include "common/heartbeat.h"
 #include "common/log.h"
 #include "common/options.h"
+#include "common/printable.h"
 #include "common/ready.h"
 #include "common/strbuf.h"
 #include "common/version.h"
@@ -41,6 +42,7 @@ struct settings {
     uint64_t jobs_max;
     uint64_t cache_max;
     uint64_t blobs_max;
+    uint64_t blobs_share;
     bool parent_death;
     bool share_gpus;
     bool help;
@@ -88,8 +90,9 @@ static const struct option_row option_table[] = {
      "go"},
     {"blobs-max", 0, OPTION_SIZE, AT(blobs_max), "SIZE", "20G", 1 << 20, 0, NULL,
      "room on the disk for sources, problems and objects; what was used longest ago goes, but not "
-     "within an"
-     " hour and not while a job needs it"},
+     "within an hour and not while a job needs it; what then finds no room is refused"},
+    {"blobs-share", 0, OPTION_U64, AT(blobs_share), "PERCENT", "50", 1, 100, NULL,
+     "part of --blobs-max that the sources of one tenant may take"},
     {"log-level", 0, OPTION_CHOICE, AT(log_level), "LEVEL", "info", 0, 0,
      "error|warning|notice|info|debug", "least important events that are logged"},
     {"log-format", 0, OPTION_CHOICE, AT(log_format), "FORMAT", "text", 0, 0, "text|json",
@@ -121,7 +124,7 @@ struct program {
 static int failed(const struct err *err)
 {
     // This sentence is for the person or the service manager that started the program.
-    fprintf(stderr, "kcastd: %s\n", err->text);
+    printable_printf(stderr, "kcastd: %s\n", err->text);
     return err_exit((int)err->code);
 }
 
@@ -426,6 +429,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     config->grace_ms = settings->grace_ns / NS_PER_MS;
     config->cache_max = settings->cache_max;
     config->blobs_max = settings->blobs_max;
+    config->blobs_share = settings->blobs_share;
     config->page_max = fault_pages();
     config->share_gpus = settings->share_gpus;
     config->sandbox_off = strcmp(settings->sandbox, "off") == 0;
@@ -448,11 +452,11 @@ int main(int argc, char **argv)
     if (read_settings(&settings, argc, argv, &err) != 0) {
         rc = failed(&err);
     } else if (settings.help) {
-        printf("Usage: kcastd [OPTION…]\nServes devices to kcast.\n\n");
+        printable_print_lines(stdout, "Usage: kcastd [OPTION…]\nServes devices to kcast.\n\n");
         options_print(option_table, stdout);
         rc = EXIT_OK;
     } else if (settings.version) {
-        printf("kcastd %s\n", KCAST_VERSION);
+        printable_printf(stdout, "kcastd %s\n", KCAST_VERSION);
         rc = EXIT_OK;
     } else {
         log_init("kcastd", log_level_of(settings.log_level));

@@ -224,6 +224,9 @@ void metrics_write(struct strbuf *out, const struct daemon_parts *parts)
            (double)ledger_results(parts->ledger));
     single(out, "ledger_bytes", "gauge", "Size of the ledger's files.",
            (double)ledger_bytes(parts->ledger));
+    single(out, "ledger_damaged_rows_total", "counter",
+           "Rows of the ledger that were not as they were written.",
+           (double)ledger_damaged(parts->ledger));
     single(out, "unsaved_results", "gauge", "Results that the ledger could not take.",
            (double)completions_unsaved(parts->completions));
     single(out, "resident_bytes", "gauge", "Memory of the daemon itself.", resident_bytes());

@@ -29,11 +29,9 @@ static void serve_status(const struct monitor *monitor, struct http_answer *answ
 {
     // A caller on loopback may see everything, as on tcp://.
     static const struct caller everybody = {.tenant = TENANT_LOCAL, .role = CALLER_ADMIN};
-    struct status_request request;
-
-    message_init(&status_request_message, &request);
     struct status status;
-    status_fill(&status, monitor->parts, &everybody, &request);
+
+    status_fill(&status, monitor->parts, &everybody);
     message_json(&status_message, &status, &answer->body);
     strbuf_addc(&answer->body, '\n');
     message_clear(&status_message, &status);

@@ -3,7 +3,6 @@
 // without a name for the others.
 #include "daemon/status.h"
 #include "common/clock.h"
-#include "daemon/jobs/answer.h"
 #include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/scheduler.h"
@@ -48,35 +47,6 @@ static void fill_device(struct device_info *info, const struct device *device,
     if (device->has_control) {
         info->control = xmalloc(sizeof(*info->control));
         message_copy(&estimate_message, info->control, &device->last_control);
-    }
-}
-
-static void add_info(struct status *status, const struct caller *caller, const struct job *job)
-{
-    if (job && caller_owns(caller, job->search->tenant) && status->jobs_count < ANSWER_INFOS_MAX) {
-        status->jobs = xgrow(status->jobs, status->jobs_count, sizeof(*status->jobs));
-        answer_info(&status->jobs[status->jobs_count++], job);
-    }
-}
-
-static void fill_jobs(struct status *status, const struct job_table *jobs,
-                      const struct caller *caller, const struct status_request *request)
-{
-    // A search is named within the caller's tenant, also by an administrator.
-    const struct search *search =
-        request->search ? job_table_find_search(jobs, caller->tenant, request->search) : NULL;
-
-    for (size_t i = 0; i < request->jobs_count; i++) {
-        add_info(status, caller, job_table_find(jobs, request->jobs[i]));
-    }
-    const struct job *job;
-    for (job = search ? search->jobs : NULL; job; job = job->by_key.next) {
-        add_info(status, caller, job);
-    }
-    for (job = request->all ? job_table_first(jobs) : NULL; job; job = job->by_id.next) {
-        if (!job_state_is_terminal(job->state)) {
-            add_info(status, caller, job);
-        }
     }
 }
 
@@ -143,8 +113,7 @@ static void fill_counts(struct status *status, const struct daemon_parts *parts,
     }
 }
 
-void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller,
-                 const struct status_request *request)
+void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller)
 {
     uint64_t now_ns = clock_now_ns(&clock_system);
 
@@ -155,7 +124,6 @@ void status_fill(struct status *ret, const struct daemon_parts *parts, const str
                     caller, now_ns);
     }
     fill_counts(ret, parts, caller);
-    fill_jobs(ret, parts->jobs, caller, request);
     budgets_fill_status(parts->budgets, parts->devices, caller, ret);
     ret->uptime_seconds = clock_seconds(now_ns - parts->started_ns);
     ret->compile_slots = parts->limits.compile_slots;
@@ -196,7 +164,7 @@ bool status_is_well(const struct daemon_parts *parts, char reason[STATUS_ILLNESS
     if (compiler_is_held(parts->compiler)) {
         (void)snprintf(reason, STATUS_ILLNESS_MAX,
                        "compilations wait, because there is no room for their objects; make room on"
-                       " the disk of the state directory");
+                       " the disk of the state directory, or raise --blobs-max if it is used up");
         return false;
     }
     if (usable == 0 && devices->count > 0) {

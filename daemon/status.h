@@ -9,11 +9,10 @@
 
 #define STATUS_ILLNESS_MAX 512 // bytes of the sentence of status_is_well
 
-// Fills *ret with what the caller may see: searches, shares and jobs of the caller's tenant, and
-// those of all tenants for an administrator. The jobs are those that `request` names or asks for,
-// at most ANSWER_INFOS_MAX. The caller clears *ret by message_clear.
-void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller,
-                 const struct status_request *request);
+// Fills *ret with what the caller may see: searches and shares of the caller's tenant, and those of
+// all tenants for an administrator, but no jobs, which daemon/jobs/listing.h lists. The caller
+// clears *ret by message_clear.
+void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller);
 
 // Returns whether the daemon can do its work. It cannot when no device takes jobs now or will do so
 // by itself soon, or when results or compilations wait because the disk is full. `reason` then gets

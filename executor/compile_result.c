@@ -1,15 +1,32 @@
 #include "executor/compile_result.h"
 #include "common/mem.h"
+#include "common/printable.h"
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+// Whether the text would tell nobody anything.
+static bool is_blank(const char *text)
+{
+    return !text || text[strspn(text, " \t\n")] == '\0';
+}
 
 void compile_result_refuse(struct compiled *compiled, enum verdict verdict, char *reason_take)
 {
-    if (compiled->verdict == VERDICT_NONE) {
-        compiled->verdict = verdict;
-        compiled->reason = reason_take;
-    } else {
+    if (compiled->verdict != VERDICT_NONE) {
         free(reason_take);
+        return;
     }
+    // The last resort, where every refusal passes. The daemon takes none without a reason.
+    if (is_blank(reason_take)) {
+        free(reason_take);
+        reason_take = xasprintf("its compilation ends with %s and gives no reason, which is a "
+                                "defect of kcast-exec; please report it with the source",
+                                verdict_name(verdict));
+    }
+    compiled->verdict = verdict;
+    compiled->reason = reason_take;
 }
 
 void compile_result_refuse_slow(struct compiled *compiled, const struct compile_plan *plan)
@@ -26,40 +43,40 @@ void compile_result_refuse_large(struct compiled *compiled, const struct compile
                                     (unsigned long long)(plan->max_output >> 20)));
 }
 
-// Returns the length of the UTF-8 sequence at p, 0 when it is not valid.
-static size_t utf8_length(const unsigned char *p, size_t left)
+void compile_result_refuse_memory(struct compiled *compiled, const struct compile_plan *plan)
 {
-    size_t n = p[0] < 0x80                   ? 1
-               : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-               : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-               : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-                                             : 0;
+    compile_result_refuse(compiled, VERDICT_COMPILE_ERROR,
+                          xasprintf("compiling it takes more than the %llu MiB of memory allowed",
+                                    (unsigned long long)(plan->max_memory >> 20)));
+}
 
-    if (n == 0 || n > left) {
-        return 0;
+char *compile_result_end(int status)
+{
+    if (WIFSIGNALED(status)) {
+        const char *name = sigabbrev_np(WTERMSIG(status));
+
+        return name ? xasprintf("was ended by SIG%s", name)
+                    : xasprintf("was ended by signal %d", WTERMSIG(status));
     }
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
+    return WIFEXITED(status) ? xasprintf("ended with exit status %d", WEXITSTATUS(status))
+                             : xasprintf("ended with wait status 0x%x", (unsigned)status);
+}
+
+size_t compile_result_fold(char *log, size_t len, size_t max)
+{
+    static const char gap[] = "\n[the middle is left out]\n";
+    size_t tail = max / 4, head = max - tail - (sizeof(gap) - 1);
+
+    if (len > max) {
+        memmove(log + max - tail, log + len - tail, tail);
+        memcpy(log + head, gap, sizeof(gap) - 1);
+        len = max;
     }
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
-        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90)) {
-        return 0; // overlong, a surrogate, or beyond U+10FFFF
-    }
-    return n;
+    log[len] = '\0';
+    return len;
 }
 
 void compile_result_clean(char *text, size_t len)
 {
-    unsigned char *p = (unsigned char *)text;
-
-    for (size_t i = 0; i < len;) {
-        size_t n = utf8_length(p + i, len - i);
-        if (n == 0 || (n == 1 && (p[i] < ' ' || p[i] == 0x7f) && p[i] != '\n' && p[i] != '\t')) {
-            p[i] = '?';
-            n = 1;
-        }
-        i += n;
-    }
+    printable_clean(text, len);
 }

@@ -8,15 +8,27 @@
 #include "proto/verdict.h"
 #include <stddef.h>
 
-// Sets verdict and reason unless they are set already. Takes the malloc'd reason in either case.
+// Sets verdict and reason unless they are set already. Takes the malloc'd reason in either case. A
+// reason that is missing or blank is replaced by a sentence that says so: no refusal is without one.
 void compile_result_refuse(struct compiled *compiled, enum verdict verdict, char *reason_take);
 // Refuses a source whose compilation takes longer than the plan allows.
 void compile_result_refuse_slow(struct compiled *compiled, const struct compile_plan *plan);
 // Refuses a source whose object is larger than the plan allows.
 void compile_result_refuse_large(struct compiled *compiled, const struct compile_plan *plan);
 
-// Replaces by '?', in place, every byte that is not valid UTF-8, NUL, and control characters other
-// than newline and tab.
+// Refuses a source whose compilation takes more memory than the plan allows.
+void compile_result_refuse_memory(struct compiled *compiled, const struct compile_plan *plan);
+
+// Returns how a compiler with this wait status has ended, malloc'd: "was ended by SIGSEGV", "ended
+// with exit status 4".
+char *compile_result_end(int status);
+
+// Shortens a log of len bytes to at most max bytes (at least 200), in place: leaves out its middle,
+// because a source can make a compiler say very much before it says what is wrong. Returns the new
+// length; a NUL follows.
+size_t compile_result_fold(char *log, size_t len, size_t max);
+
+// Replaces by '?', in place, every byte of what is not printable, except newlines and tabs.
 void compile_result_clean(char *text, size_t len);
 
 #endif

@@ -2,6 +2,7 @@
 // file that knows both executor/cpu/ and executor/gpu/: the mode picks one of them.
 #include "common/file.h"
 #include "common/options.h"
+#include "common/printable.h"
 #include "common/version.h"
 #include "executor/cpu/child.h"
 #include "executor/cpu/compile.h"
@@ -48,7 +49,8 @@ static const struct option_row option_table[] = {
 
 static void print_help(void)
 {
-    printf(
+    printable_print_lines(
+        stdout,
         "usage: kcast-exec [options] MODE [GPU]\n"
         "\n"
         "Started by kcastd. A plan comes on stdin, a report goes to stdout, both packed; modes "
@@ -254,7 +256,7 @@ int main(int argc, char **argv)
     if (rc == 0 && options.help) {
         print_help();
     } else if (rc == 0 && options.version) {
-        printf("kcast-exec %s\n", KCAST_VERSION);
+        printable_printf(stdout, "kcast-exec %s\n", KCAST_VERSION);
     } else if (rc == 0 && count == 0) {
         rc = err_set(&err, ERR_USAGE, "a mode is needed; see --help");
     } else if (rc == 0) {
@@ -262,7 +264,7 @@ int main(int argc, char **argv)
         rc = rc == 0 ? run_mode(args, count, &err) : rc;
     }
     if (rc != 0) {
-        fprintf(stderr, "kcast-exec: %s\n", err.text);
+        printable_printf(stderr, "kcast-exec: %s\n", err.text);
     }
     free(args);
     options_release(option_table, &options);

@@ -1,5 +1,6 @@
 #include "problem/problem_reader.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "problem/identifier.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,9 +37,11 @@ struct quoted reader_quote(const char *text)
         }
         memcpy(out.text + kept, "...", 3);
     }
-    for (size_t i = 0; i < kept; i++) {
-        out.text[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i];
+    memcpy(out.text, text, kept);
+    for (char *c = out.text; (c = strpbrk(c, "\n\t"));) {
+        *c = '?';
     }
+    printable_clean(out.text, strlen(out.text));
     return out;
 }
 
@@ -208,10 +211,8 @@ int reader_get_text(const struct reader *reader, const struct json_path *where,
     if (len < 1 || len > max) {
         return reader_fail(reader, &here, "1 to %zu bytes are expected, not %zu", max, len);
     }
-    for (size_t i = 0; i < len; i++) {
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) {
-            return reader_fail(reader, &here, "one line without control characters is expected");
-        }
+    if (printable_check(key, text, NULL) != 0) {
+        return reader_fail(reader, &here, "one line without control characters is expected");
     }
     if (allowed && text[strspn(text, allowed)] != '\0') {
         return reader_fail(reader, &here, "\"%s\" holds a character other than %s",

@@ -10,6 +10,7 @@
 #include "common/mem.h"
 #include "common/options.h"
 #include "common/parse.h"
+#include "common/printable.h"
 #include "common/version.h"
 #include "replay/summary.h"
 #include "replay/summary_markdown.h"
@@ -89,8 +90,10 @@ static const struct option_row option_table[] = {
 
 static void print_help(void)
 {
-    printf("usage: kcast replay [OPTION…] SPACE…\n\n"
-           "Search spaces again, in simulated time with recorded costs, many times.\n\noptions:\n");
+    printable_print_lines(
+        stdout,
+        "usage: kcast replay [OPTION…] SPACE…\n\n"
+        "Search spaces again, in simulated time with recorded costs, many times.\n\noptions:\n");
     options_print(option_table, stdout);
 }
 
@@ -145,9 +148,9 @@ static int read_spaces(char **path, size_t count, struct recorded_space **ret, s
             return rc;
         }
         if (!recorded_space_has_costs(ret[i])) {
-            fprintf(stderr,
-                    "kcast replay: %s has no costs; every measurement is taken to need %g s\n",
-                    path[i], RECORDED_SPACE_COST_S);
+            printable_printf(
+                stderr, "kcast replay: %s has no costs; every measurement is taken to need %g s\n",
+                path[i], RECORDED_SPACE_COST_S);
         }
     }
     return 0;
@@ -254,7 +257,7 @@ int main(int argc, char **argv)
     if (rc == 0 && settings.help) {
         print_help();
     } else if (rc == 0 && settings.version) {
-        printf("kcast-replay %s\n", KCAST_VERSION);
+        printable_printf(stdout, "kcast-replay %s\n", KCAST_VERSION);
     } else if (rc == 0) {
         rc = replay(&settings, argument, count, &err);
     }
@@ -262,7 +265,7 @@ int main(int argc, char **argv)
         rc = err_set(&err, ERR_SYSTEM, "cannot write to stdout");
     }
     if (rc != 0) {
-        fprintf(stderr, "kcast replay: %s\n", err.text);
+        printable_printf(stderr, "kcast replay: %s\n", err.text);
     }
     free(argument);
     options_release(option_table, &settings);

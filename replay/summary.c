@@ -1,7 +1,9 @@
 #include "replay/summary.h"
 
 #include "common/mem.h"
+#include "common/printable.h"
 #include "common/stats.h"
+#include "common/strbuf.h"
 #include "common/utf8.h"
 #include "replay/compare.h"
 #include <math.h>
@@ -83,23 +85,24 @@ static void print_row(const struct tasks *t, const struct search_outcome *outcom
     double *x = gather(t, outcome, space, variant, best_log2, &count);
     double best = recorded_space_best_log2(t->space[space]);
 
-    fprintf(out, "%-22s %-24s %6.3f [%.3f, %.3f]  %5.0f %%  %9.2f s  %10.0f %9.0f\n",
-            variant == 0 ? recorded_space_name(t->space[space]) : "", t->variant[variant].name,
-            exp2(stats_quantile(x, count, 0.5) - best), exp2(stats_quantile(x, count, 0.1) - best),
-            exp2(stats_quantile(x, count, 0.9) - best),
-            100 * share_within(t, outcome, space, variant, 0.95),
-            median(t, outcome, space, variant, device_seconds),
-            median(t, outcome, space, variant, considered),
-            median(t, outcome, space, variant, measured));
+    printable_printf(out, "%-22s %-24s %6.3f [%.3f, %.3f]  %5.0f %%  %9.2f s  %10.0f %9.0f\n",
+                     variant == 0 ? recorded_space_name(t->space[space]) : "",
+                     t->variant[variant].name, exp2(stats_quantile(x, count, 0.5) - best),
+                     exp2(stats_quantile(x, count, 0.1) - best),
+                     exp2(stats_quantile(x, count, 0.9) - best),
+                     100 * share_within(t, outcome, space, variant, 0.95),
+                     median(t, outcome, space, variant, device_seconds),
+                     median(t, outcome, space, variant, considered),
+                     median(t, outcome, space, variant, measured));
     free(x);
 }
 
 static void print_share(double share, FILE *out)
 {
     if (isfinite(share)) {
-        fprintf(out, "  %6.2f", share);
+        printable_printf(out, "  %6.2f", share);
     } else {
-        fprintf(out, "  %6s", "never");
+        printable_printf(out, "  %6s", "never");
     }
 }
 
@@ -124,39 +127,43 @@ static void print_variant(const struct tasks *t, const struct search_outcome *ou
             }
         }
     }
-    fprintf(out, "%-24s %6.3f [%.3f, %.3f]", t->variant[variant].name, final.ratio, final.lo,
-            final.hi);
+    printable_printf(out, "%-24s %6.3f [%.3f, %.3f]", t->variant[variant].name, final.ratio,
+                     final.lo, final.hi);
     print_share(given.quartile[1], out);
     print_share(needed.quartile[1], out);
-    fprintf(out, "  %5.0f %%  %6.1f  %llu of %llu\n", 100 * given.reached,
-            (double)all_considered / fmax((double)all_measured, 1), (unsigned long long)missed,
-            (unsigned long long)improvers);
+    printable_printf(out, "  %5.0f %%  %6.1f  %llu of %llu\n", 100 * given.reached,
+                     (double)all_considered / fmax((double)all_measured, 1),
+                     (unsigned long long)missed, (unsigned long long)improvers);
 }
 
 void summary_print(const struct tasks *t, const struct search_outcome *outcome, FILE *out)
 {
-    fprintf(out, "%-22s %-24s %-23s  %-7s  %-11s  %-10s %s\n", "space", "arm",
-            "best / best of space", "in 5 %", "device time", "considered", "measured");
+    printable_printf(out, "%-22s %-24s %-23s  %-7s  %-11s  %-10s %s\n", "space", "arm",
+                     "best / best of space", "in 5 %", "device time", "considered", "measured");
     for (size_t space = 0; space < t->spaces; space++) {
         for (size_t variant = 0; variant < t->variants; variant++) {
             print_row(t, outcome, space, variant, out);
         }
     }
-    fprintf(out, "(medians of %llu searches; the best also with its 10 %% and 90 %% quantiles)\n\n",
-            (unsigned long long)(t->seeds * t->searches));
-    fprintf(out, "%-24s %-21s  %6s  %6s  %-7s  %-6s  %s\n", "all spaces", "final / control's",
-            "time", "needed", "reached", "c/m", "improvers missed");
+    printable_printf(
+        out, "(medians of %llu searches; the best also with its 10 %% and 90 %% quantiles)\n\n",
+        (unsigned long long)(t->seeds * t->searches));
+    printable_printf(out, "%-24s %-21s  %6s  %6s  %-7s  %-6s  %s\n", "all spaces",
+                     "final / control's", "time", "needed", "reached", "c/m", "improvers missed");
     for (size_t variant = 0; variant < t->variants; variant++) {
         print_variant(t, outcome, variant, out);
     }
-    fprintf(out,
-            "final / control's: geometric mean over spaces and paired seeds, 95 %% interval of a "
-            "bootstrap over both; control: %s\n"
-            "time: device-seconds until the control's final result over those that the control was "
-            "given, median; needed: over those that it needed itself; reached: share of searches "
-            "that had it\n"
-            "c/m: candidates considered per measured one\n",
-            t->variant[0].name);
+    printable_printf(
+        out,
+        "final / control's: geometric mean over spaces and paired seeds, 95 %% interval of a "
+        "bootstrap over both; control: %s\n",
+        t->variant[0].name);
+    printable_print_lines(
+        out,
+        "time: device-seconds until the control's final result over those that the control was "
+        "given, median; needed: over those that it needed itself; reached: share of searches "
+        "that had it\n"
+        "c/m: candidates considered per measured one\n");
 }
 
 // --- JSON
@@ -165,25 +172,31 @@ void summary_print(const struct tasks *t, const struct search_outcome *outcome, 
 // UTF-8 becomes a question mark.
 static void print_text(const char *key, const char *text, FILE *out)
 {
-    fprintf(out, "\"%s\":\"", key);
+    struct strbuf json = STRBUF_INIT, shown = STRBUF_INIT;
+
+    strbuf_addf(&json, "\"%s\":\"", key);
     for (size_t left = strlen(text); left > 0;) {
         unsigned char c = (unsigned char)*text;
         size_t length = utf8_length((const unsigned char *)text, left),
                step = length > 0 ? length : 1;
 
         if (c == '"' || c == '\\') {
-            fprintf(out, "\\%c", c);
+            strbuf_addf(&json, "\\%c", c);
         } else if (c < ' ') {
-            fprintf(out, "\\u%04x", c);
+            strbuf_addf(&json, "\\u%04x", c);
         } else if (length == 0) {
-            fputc('?', out);
+            strbuf_addc(&json, '?');
         } else {
-            (void)fwrite(text, 1, length, out);
+            strbuf_add(&json, text, length);
         }
         text += step;
         left -= step;
     }
-    fputc('"', out);
+    strbuf_addc(&json, '"');
+    printable_add_json(&shown, strbuf_text(&json), json.len);
+    (void)fwrite(strbuf_text(&shown), 1, shown.len, out);
+    strbuf_release(&json);
+    strbuf_release(&shown);
 }
 
 static void print_object(const struct tasks *t, const struct search_outcome *o, size_t space,
@@ -197,23 +210,25 @@ static void print_object(const struct tasks *t, const struct search_outcome *o, 
     print_text("policy", t->variant[variant].policy, out);
     fputc(',', out);
     print_text("strategy", t->variant[variant].strategy, out);
-    fprintf(out,
-            ",\"seed\":%llu,\"search\":%llu,"
-            "\"best_log2\":%.9g,\"space_best_log2\":%.9g,\"fraction_of_best\":%.9g,"
-            "\"considered\":%llu,\"measured\":%llu,\"audited\":%llu,\"trusted\":%llu,"
-            "\"records\":%llu,\"improvers\":%llu,\"missed\":%llu,\"device_seconds\":%.9g,"
-            "\"compile_seconds\":%.9g,\"given_seconds\":%.9g,\"simulated_seconds\":%.9g,"
-            "\"incumbents\":[",
-            (unsigned long long)(t->first_seed + seed), (unsigned long long)search, o->best_log2,
-            best, exp2(o->best_log2 - best), (unsigned long long)o->considered,
-            (unsigned long long)o->measured, (unsigned long long)o->audited,
-            (unsigned long long)o->trusted, (unsigned long long)o->records,
-            (unsigned long long)o->improvers, (unsigned long long)o->missed, o->device_seconds,
-            o->compile_seconds, o->given_seconds, o->seconds);
+    printable_printf(out,
+                     ",\"seed\":%llu,\"search\":%llu,"
+                     "\"best_log2\":%.9g,\"space_best_log2\":%.9g,\"fraction_of_best\":%.9g,"
+                     "\"considered\":%llu,\"measured\":%llu,\"audited\":%llu,\"trusted\":%llu,"
+                     "\"records\":%llu,\"improvers\":%llu,\"missed\":%llu,\"device_seconds\":%.9g,"
+                     "\"compile_seconds\":%.9g,\"given_seconds\":%.9g,\"simulated_seconds\":%.9g,"
+                     "\"incumbents\":[",
+                     (unsigned long long)(t->first_seed + seed), (unsigned long long)search,
+                     o->best_log2, best, exp2(o->best_log2 - best),
+                     (unsigned long long)o->considered, (unsigned long long)o->measured,
+                     (unsigned long long)o->audited, (unsigned long long)o->trusted,
+                     (unsigned long long)o->records, (unsigned long long)o->improvers,
+                     (unsigned long long)o->missed, o->device_seconds, o->compile_seconds,
+                     o->given_seconds, o->seconds);
     for (size_t i = 0; i < o->steps; i++) {
-        fprintf(out, "%s[%.9g,%.9g]", i > 0 ? "," : "", o->step[i].device_seconds, o->step[i].log2);
+        printable_printf(out, "%s[%.9g,%.9g]", i > 0 ? "," : "", o->step[i].device_seconds,
+                         o->step[i].log2);
     }
-    fprintf(out, "]}\n");
+    printable_printf(out, "]}\n");
 }
 
 void summary_json(const struct tasks *t, const struct search_outcome *outcome, FILE *out)

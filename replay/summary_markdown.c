@@ -2,6 +2,7 @@
 
 #include "client/run/improvement.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "common/stats.h"
 #include "replay/compare.h"
 #include <math.h>
@@ -34,24 +35,25 @@ static void print_found(const struct tasks *t, const struct search_outcome *outc
 {
     double *best = xcalloc(t->spaces, sizeof(*best)), *measured = xcalloc(t->spaces, sizeof(*best));
 
-    fprintf(out, "| arm |");
+    printable_printf(out, "| arm |");
     for (size_t space = 0; space < t->spaces; space++) {
-        fprintf(out, " %s |", recorded_space_name(t->space[space]));
+        printable_printf(out, " %s |", recorded_space_name(t->space[space]));
     }
-    fprintf(out, " median space | worst space | measured |\n| --- |");
+    printable_printf(out, " median space | worst space | measured |\n");
+    printable_printf(out, "| --- |");
     for (size_t space = 0; space < t->spaces + 3; space++) {
-        fprintf(out, " --- |");
+        printable_printf(out, " --- |");
     }
-    fprintf(out, "\n");
+    printable_printf(out, "\n");
     for (size_t variant = 0; variant < t->variants; variant++) {
-        fprintf(out, "| `%s` |", t->variant[variant].name);
+        printable_printf(out, "| `%s` |", t->variant[variant].name);
         for (size_t space = 0; space < t->spaces; space++) {
             medians(t, outcome, space, variant, &best[space], &measured[space]);
-            fprintf(out, " %.3f |", best[space]);
+            printable_printf(out, " %.3f |", best[space]);
         }
         stats_sort(best, t->spaces);
-        fprintf(out, " %.3f | %.3f | %.1f %% |\n", stats_quantile(best, t->spaces, 0.5), best[0],
-                100 * stats_median(measured, t->spaces));
+        printable_printf(out, " %.3f | %.3f | %.1f %% |\n", stats_quantile(best, t->spaces, 0.5),
+                         best[0], 100 * stats_median(measured, t->spaces));
     }
     free(measured);
     free(best);
@@ -60,9 +62,9 @@ static void print_found(const struct tasks *t, const struct search_outcome *outc
 static void print_share(double share, FILE *out)
 {
     if (isfinite(share)) {
-        fprintf(out, "%.2f", share);
+        printable_printf(out, "%.2f", share);
     } else {
-        fprintf(out, "never");
+        printable_printf(out, "never");
     }
 }
 
@@ -75,18 +77,18 @@ static void print_times(const struct tasks *t, const struct search_outcome *outc
     struct compare_time needed = compare_time(t, outcome, variant, other, 0, COMPARE_OF_NEEDED);
 
     print_share(given.quartile[1], out);
-    fprintf(out, " [");
+    printable_printf(out, " [");
     print_share(given.quartile[0], out);
-    fprintf(out, ", ");
+    printable_printf(out, ", ");
     print_share(given.quartile[2], out);
-    fprintf(out, "] | ");
+    printable_printf(out, "] | ");
     print_share(near.quartile[1], out);
-    fprintf(out, " | %.0f %%, %.0f %% | ", 100 * given.reached, 100 * near.reached);
+    printable_printf(out, " | %.0f %%, %.0f %% | ", 100 * given.reached, 100 * near.reached);
     print_share(needed.quartile[1], out);
     if (isfinite(given.per_measured)) {
-        fprintf(out, " | %.1f | ", given.per_measured);
+        printable_printf(out, " | %.1f | ", given.per_measured);
     } else {
-        fprintf(out, " | | ");
+        printable_printf(out, " | | ");
     }
 }
 
@@ -103,11 +105,11 @@ static void print_spaces(const struct tasks *t, const struct search_outcome *out
         behind += r.ratio <= 1 / AHEAD;
         clearly += r.ratio <= 1 / AHEAD && r.hi < 1;
         if (r.ratio >= AHEAD) {
-            fprintf(out, "%s%s%s%s %+.1f %%", ahead++ > 0 ? ", " : "", mark,
-                    recorded_space_name(t->space[space]), mark, 100 * (r.ratio - 1));
+            printable_printf(out, "%s%s%s%s %+.1f %%", ahead++ > 0 ? ", " : "", mark,
+                             recorded_space_name(t->space[space]), mark, 100 * (r.ratio - 1));
         }
     }
-    fprintf(out, "%s | %zu, %zu |\n", ahead > 0 ? "" : "none", behind, clearly);
+    printable_printf(out, "%s | %zu, %zu |\n", ahead > 0 ? "" : "none", behind, clearly);
 }
 
 static void print_against(const struct tasks *t, const struct search_outcome *outcome, size_t other,
@@ -115,20 +117,20 @@ static void print_against(const struct tasks *t, const struct search_outcome *ou
 {
     const char *name = t->variant[other].name;
 
-    fprintf(
+    printable_printf(
         out,
         "\n| against `%s` | final speedup over its | device time to its final result, over its "
         "budget: median [quartiles] | within 0.5 %% of it | searches that had it, within 0.5 %% "
         "| over the time that it needed itself | considered per measurement until then | ahead "
-        "on | behind on, clearly |\n"
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        "on | behind on, clearly |\n",
         name);
+    printable_printf(out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t variant = 0; variant < t->variants; variant++) {
         struct compare_ratio r = compare_final(t, outcome, variant, other);
 
         if (variant != other) {
-            fprintf(out, "| `%s` | %.3f [%.3f, %.3f] | ", t->variant[variant].name, r.ratio, r.lo,
-                    r.hi);
+            printable_printf(out, "| `%s` | %.3f [%.3f, %.3f] | ", t->variant[variant].name,
+                             r.ratio, r.lo, r.hi);
             print_times(t, outcome, variant, other, out);
             print_spaces(t, outcome, variant, other, out);
         }

@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/options.h"
+#include "common/printable.h"
 #include "common/ready.h"
 #include "common/version.h"
 #include "net/rpc/service.h"
@@ -280,12 +281,14 @@ static int run(struct program *program, struct err *err)
 
 static void print_help(void)
 {
-    printf("Usage: kcast-worker [OPTION]...\n"
-           "Forecasts how fast candidates will be, and learns from how fast they were.\n\n");
+    printable_print_lines(
+        stdout, "Usage: kcast-worker [OPTION]...\n"
+                "Forecasts how fast candidates will be, and learns from how fast they were.\n\n");
     options_print(option_table, stdout);
-    printf("\nWithout --state: $STATE_DIRECTORY, $XDG_STATE_HOME/kernelcast/worker, "
-           "~/.local/state/kernelcast/worker,\n"
-           "or for root /var/lib/kernelcast/worker.\n");
+    printable_print_lines(stdout,
+                          "\nWithout --state: $STATE_DIRECTORY, $XDG_STATE_HOME/kernelcast/worker, "
+                          "~/.local/state/kernelcast/worker,\n"
+                          "or for root /var/lib/kernelcast/worker.\n");
 }
 
 int main(int argc, char **argv)
@@ -296,12 +299,12 @@ int main(int argc, char **argv)
     if (rc == 0 && program.settings.help) {
         print_help();
     } else if (rc == 0 && program.settings.version) {
-        printf("kcast-worker %s\n", KCAST_VERSION);
+        printable_printf(stdout, "kcast-worker %s\n", KCAST_VERSION);
     } else if (rc == 0) {
         rc = run(&program, &err);
     }
     if (rc < 0) {
-        fprintf(stderr, "kcast-worker: %s\n", err.text);
+        printable_printf(stderr, "kcast-worker: %s\n", err.text);
     }
     options_release(option_table, &program.settings);
     return rc < 0 ? err_exit(rc) : EXIT_OK;

@@ -3,6 +3,7 @@
 // waiter loses its exchange and the reply is thrown away. The engine's work goes on all the same,
 // so the waiter counts towards PARKED_MAX until the callback.
 #include "worker/worker.h"
+#include "common/printable.h"
 #include "worker/monitor.h"
 
 #include "common/log.h"
@@ -53,7 +54,7 @@ static struct waiter *wait_for_engine(struct worker *worker, struct exchange *ex
     struct waiter *waiter = xcalloc(1, sizeof(*waiter));
     *waiter =
         (struct waiter){.worker = worker, .exchange = exchange, .answer = answer, .what = what};
-    if (worker->waiter_count < PARKED_MAX && exchange_park(exchange, on_drop, waiter)) {
+    if (worker->waiter_count < PARKED_MAX && exchange_park(exchange, 0, on_drop, waiter)) {
         DL_APPEND(worker->waiters, waiter);
         worker->waiter_count++;
         return waiter;
@@ -118,6 +119,38 @@ static void serve_hello(struct worker *worker, struct exchange *exchange,
     exchange_hello(exchange, request, "kcast-worker", features, ARRAY_LEN(features), 0, &abilities);
 }
 
+// Returns whether the names of a request, of which NULL are absent, can be shown. Otherwise the
+// exchange has been answered. They are kept in the worker's state, and in its status and its log.
+static bool are_names(struct exchange *exchange, const char *problem, const char *device_class,
+                      const char *search)
+{
+    struct err err = ERR_INIT;
+
+    if (printable_check("the problem's name", problem, &err) == 0 &&
+        printable_check("the device class", device_class, &err) == 0 &&
+        (!search || printable_check("the name of a search", search, &err) == 0)) {
+        return true;
+    }
+    exchange_fail(exchange, &err);
+    return false;
+}
+
+static bool are_outcome_names(struct exchange *exchange, const struct observe *body)
+{
+    struct err err = ERR_INIT;
+
+    for (size_t i = 0; i < body->outcomes_count; i++) {
+        const struct outcome *outcome = &body->outcomes[i];
+
+        if ((outcome->key && printable_check("the key of an outcome", outcome->key, &err) != 0) ||
+            (outcome->model && printable_check("a model's name", outcome->model, &err) != 0)) {
+            exchange_fail(exchange, &err);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void serve_forecast(struct worker *worker, struct exchange *exchange,
                            const struct request *request)
 {
@@ -125,7 +158,10 @@ static void serve_forecast(struct worker *worker, struct exchange *exchange,
     if (!exchange_read_body(exchange, request, &forecast_request_message, &body)) {
         return;
     }
-    struct waiter *waiter = wait_for_engine(worker, exchange, "forecast", &forecast_reply_message);
+    struct waiter *waiter =
+        are_names(exchange, body.problem, body.device_class, body.search)
+            ? wait_for_engine(worker, exchange, "forecast", &forecast_reply_message)
+            : NULL;
     if (waiter) {
         worker->ops->forecast(worker->engine, &body, on_engine_done, waiter);
     }
@@ -139,7 +175,10 @@ static void serve_observe(struct worker *worker, struct exchange *exchange,
     if (!exchange_read_body(exchange, request, &observe_message, &body)) {
         return;
     }
-    struct waiter *waiter = wait_for_engine(worker, exchange, "observe", &observed_message);
+    struct waiter *waiter = are_names(exchange, body.problem, body.device_class, NULL) &&
+                                    are_outcome_names(exchange, &body)
+                                ? wait_for_engine(worker, exchange, "observe", &observed_message)
+                                : NULL;
     if (waiter) {
         worker->ops->observe(worker->engine, &body, on_engine_done, waiter);
     }
@@ -161,7 +200,10 @@ static void serve_propose(struct worker *worker, struct exchange *exchange,
     if (!exchange_read_body(exchange, request, &propose_request_message, &body)) {
         return;
     }
-    struct waiter *waiter = wait_for_engine(worker, exchange, "propose", &propose_reply_message);
+    struct waiter *waiter =
+        are_names(exchange, body.problem, body.device_class, body.search)
+            ? wait_for_engine(worker, exchange, "propose", &propose_reply_message)
+            : NULL;
     if (waiter) {
         worker->ops->propose(worker->engine, &body, on_engine_done, waiter);
     }

@@ -4,6 +4,7 @@
 #include "client/eval/eval_show.h"
 #include "client/session.h"
 #include "common/file.h"
+#include "common/printable.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +49,7 @@ static int read_run(struct eval *eval, const char *path, struct err *err)
     run_state_init(&run_state);
     struct run *run = NULL;
     int rc = run_open_read(&run, path, err);
+    session_warn(run ? run_warning(run) : NULL);
     if (rc != 0) {
         goto out;
     }
@@ -100,7 +102,7 @@ static int write_page(const struct eval_page *page, const char *path, bool quiet
         rc = file_replace(path, html.data, html.len, false, err);
     }
     if (rc == 0 && !quiet && strcmp(path, "-") != 0) {
-        fprintf(stderr, "kcast: wrote %s\n", path);
+        printable_printf(stderr, "kcast: wrote %s\n", path);
     }
     strbuf_release(&html);
     return rc;

@@ -10,6 +10,7 @@
 #include "client/space/space_source.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #define FLUSH_AT ((size_t)1 << 20)   // bytes that are collected before they are written
+#define DAMAGED_MAX 100              // events of a run that are told one by one
 #define ANCHOR_MAX ((size_t)4 << 20) // bytes of a baseline's source
 
 struct export_options {
@@ -54,10 +56,45 @@ static int flush(struct strbuf *out, bool end, struct err *err)
     return rc;
 }
 
+// The events of a run that have been printed.
+struct printed {
+    struct strbuf *out;
+    uint64_t last; // number of the last one
+};
+
 static int on_event(void *owner, struct run_event *event, struct err *err)
 {
-    report_json_event(owner, event);
-    return flush(owner, false, err);
+    struct printed *printed = owner;
+    printed->last = event->sequence;
+    report_json_event(printed->out, event);
+    return flush(printed->out, false, err);
+}
+
+// Prints every event that is whole, and says of the others what is wrong with them.
+static int export_events(struct run *run, const char *path, struct strbuf *out, struct err *err)
+{
+    struct printed printed = {.out = out};
+    uint64_t after = 0, damaged = 0;
+    int rc = ERR_CORRUPT;
+    while (rc == ERR_CORRUPT && damaged < DAMAGED_MAX) {
+        struct err defect = ERR_INIT;
+        rc = run_replay(run, after, on_event, &printed, &defect);
+        if (rc == ERR_CORRUPT) {
+            damaged++;
+            fprintf(stderr, "kcast: %s\n", defect.text);
+            after = (printed.last > after ? printed.last : after) + 1;
+            rc = after < run_last(run) ? rc : 0;
+        } else if (rc != 0) {
+            err_set(err, defect.code, "%s", defect.text);
+        }
+    }
+    int flushed = rc == 0 || rc == ERR_CORRUPT ? flush(out, true, err) : rc;
+    return flushed != 0 || damaged == 0
+               ? flushed
+               : err_set(err, ERR_CORRUPT,
+                         "%s: %llu events are missing or damaged%s; what is printed is whole", path,
+                         (unsigned long long)damaged,
+                         damaged < DAMAGED_MAX ? "" : " or more, and what follows was not read");
 }
 
 static int export_candidates(struct run *run, struct strbuf *out, struct err *err)
@@ -91,8 +128,8 @@ static int write_space(struct session *session, const struct space *space, const
     char *path = output ? xstrdup(output) : space_path_of(run_path);
     int rc = space_write(space, path, err);
     if (rc == 0 && !session_options(session)->quiet) {
-        fprintf(stderr, "kcast: wrote %llu candidates to %s\n",
-                (unsigned long long)space->head.candidates, path);
+        printable_printf(stderr, "kcast: wrote %llu candidates to %s\n",
+                         (unsigned long long)space->head.candidates, path);
     }
     free(path);
     return rc;
@@ -155,9 +192,9 @@ static int export_pairs(struct session *session, const struct space *space, cons
         rc = err_set(err, ERR_INVALID, "%s: no candidate is correct and of a known source", path);
     }
     if (rc == 0 && !session_options(session)->quiet) {
-        fprintf(stderr, "kcast: %llu rows; %llu candidates are not correct or of no known source\n",
-                (unsigned long long)written,
-                (unsigned long long)(space->head.candidates - written));
+        printable_printf(
+            stderr, "kcast: %llu rows; %llu candidates are not correct or of no known source\n",
+            (unsigned long long)written, (unsigned long long)(space->head.candidates - written));
     }
     space_sources_release(&sources);
     bytes_clear(&anchor);
@@ -201,9 +238,9 @@ static int export_of_run(struct session *session, const struct export_options *g
     struct run *run = NULL;
     struct space space;
     int rc = run_open_read(&run, path, err);
+    session_warn(run ? run_warning(run) : NULL);
     if (rc == 0 && strcmp(given->format, "jsonl") == 0) {
-        rc = given->events ? run_replay(run, 0, on_event, out, err)
-                           : export_candidates(run, out, err);
+        rc = given->events ? export_events(run, path, out, err) : export_candidates(run, out, err);
     } else if (rc == 0) {
         rc = space_of_run(&space, run, err);
         if (rc != 0) {

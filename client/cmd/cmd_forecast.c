@@ -9,6 +9,7 @@
 #include "client/session.h"
 #include "client/show.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
@@ -103,17 +104,19 @@ static void print_json(const struct candidate_file *file, const struct forecast 
 static void print_human(const struct candidate_file *file, const struct forecast *forecast)
 {
     if (!forecast) {
-        printf("%s: %s%s%s\n", file->path, verdict_name(file->compiled->verdict),
-               file->compiled->reason ? ": " : "",
-               file->compiled->reason ? file->compiled->reason : "");
+        printable_printf(stdout, "%s: %s%s%s\n", file->path, verdict_name(file->compiled->verdict),
+                         file->compiled->reason ? ": " : "",
+                         file->compiled->reason ? file->compiled->reason : "");
         return;
     }
-    printf("%s: about %.3gx the baseline, correct with P = %.2f, an improvement with P = %.2f; "
-           "confidence %.2f after %llu "
-           "outcomes%s%s\n",
-           file->path, exp2(forecast->mean_log2), forecast->p_correct, forecast->p_improves,
-           forecast->confidence, (unsigned long long)forecast->trained_rows,
-           forecast->reason ? "; " : "", forecast->reason ? forecast->reason : "");
+    printable_printf(
+        stdout,
+        "%s: about %.3gx the baseline, correct with P = %.2f, an improvement with P = %.2f; "
+        "confidence %.2f after %llu "
+        "outcomes%s%s\n",
+        file->path, exp2(forecast->mean_log2), forecast->p_correct, forecast->p_improves,
+        forecast->confidence, (unsigned long long)forecast->trained_rows,
+        forecast->reason ? "; " : "", forecast->reason ? forecast->reason : "");
 }
 
 // Asks about candidates first to last - 1 in one request and prints their forecasts.

@@ -5,6 +5,7 @@
 #include "client/space/space_import.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -58,8 +59,9 @@ static void say(struct session *session, const struct space *space, const char *
         json_object_set_new(object, "origin", show_text(space->head.origin));
         show_print(object);
     } else if (!session_options(session)->quiet) {
-        fprintf(stderr, "kcast: %s\nkcast: wrote %llu candidates, %zu of them correct, to %s\n",
-                space->head.origin, (unsigned long long)space->head.candidates, correct, path);
+        printable_printf(stderr, "kcast: %s\n", space->head.origin);
+        printable_printf(stderr, "kcast: wrote %llu candidates, %zu of them correct, to %s\n",
+                         (unsigned long long)space->head.candidates, correct, path);
     }
 }
 

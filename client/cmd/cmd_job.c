@@ -5,10 +5,12 @@
 #include "client/pool/daemons.h"
 #include "client/session.h"
 #include "client/show.h"
+#include "common/printable.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CALL_MS 10000
 
@@ -44,7 +46,7 @@ static void print_json(const struct job_info *job)
 static void line(const char *name, const char *text)
 {
     if (text && text[0] != '\0') {
-        printf("  %-12s %s\n", name, text);
+        printable_printf(stdout, "  %-12s %s\n", name, text);
     }
 }
 
@@ -73,7 +75,13 @@ static void print_compiled(const struct compiled *compiled)
         line("refused", compiled->reason);
     }
     if (compiled->log && compiled->log[0] != '\0') {
-        printf("  the compiler said\n%s\n", compiled->log);
+        printable_printf(stdout, "  the compiler said\n");
+        // Indented, so that no line of the log looks like one of ours.
+        for (const char *text = compiled->log; *text != '\0';) {
+            size_t len = strcspn(text, "\n");
+            printable_printf(stdout, "    %.*s\n", (int)len, text);
+            text += text[len] == '\n' ? len + 1 : len;
+        }
     }
 }
 
@@ -103,7 +111,7 @@ static void print_result(const struct result *result)
     }
     for (size_t i = 0; i < result->cases_count; i++) {
         show_speedup(result->cases[i].speedup, speedup, sizeof(speedup));
-        printf("    %-32s %s\n", result->cases[i].params, speedup);
+        printable_printf(stdout, "    %-32s %s\n", result->cases[i].params, speedup);
     }
     if (result->control) {
         show_speedup(result->control, speedup, sizeof(speedup));
@@ -121,17 +129,18 @@ static void print_result(const struct result *result)
 
 static void print_human(const struct job_info *job)
 {
-    printf("job %llu of search %s, key %s: %s\n", (unsigned long long)job->job,
-           job->search ? job->search : "?", job->key ? job->key : "?", job_state_name(job->state));
+    printable_printf(stdout, "job %llu of search %s, key %s: %s\n", (unsigned long long)job->job,
+                     job->search ? job->search : "?", job->key ? job->key : "?",
+                     job_state_name(job->state));
     line("tenant", job->tenant);
     line("kind", job->kind == JOB_COMPILE ? "compile" : "measure");
     line("reason", job->reason);
     line("cause", job->cause != JOB_CAUSE_NONE ? job_cause_name(job->cause) : NULL);
     line("device", job->device);
     line("class", job->device_class);
-    printf("  %-12s %llu executors lost, priority %llu%s\n", "attempts",
-           (unsigned long long)job->attempt, (unsigned long long)job->priority,
-           job->cached ? ", answered from the cache" : "");
+    printable_printf(stdout, "  %-12s %llu executors lost, priority %llu%s\n", "attempts",
+                     (unsigned long long)job->attempt, (unsigned long long)job->priority,
+                     job->cached ? ", answered from the cache" : "");
     seconds_line("age", job->age_seconds);
     digest_line("problem", &job->problem);
     digest_line("candidate", &job->candidate);

@@ -8,6 +8,7 @@
 #include "client/session.h"
 #include "client/show.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
@@ -52,18 +53,20 @@ static void print_human(const char *path, const struct result *result)
     show_ns(result->baseline_ns ? result->baseline_ns->p50 : NAN, baseline, sizeof(baseline));
     show_ns(result->candidate_ns ? result->candidate_ns->p50 : NAN, candidate, sizeof(candidate));
     if (!ratio) {
-        printf("%s: %s%s%s\n", path, verdict_name(result->verdict), result->reason ? ": " : "",
-               result->reason ? result->reason : "");
+        printable_printf(stdout, "%s: %s%s%s\n", path, verdict_name(result->verdict),
+                         result->reason ? ": " : "", result->reason ? result->reason : "");
         return;
     }
-    printf("%s: %s, %s the baseline (baseline %s, candidate %s, %llu launches, error %.3g of %.3g "
-           "allowed%s)\n",
-           path, verdict_name(result->verdict), speedup, baseline, candidate,
-           (unsigned long long)result->launches, result->max_error, result->error_bound,
-           result->cached ? ", known from before" : "");
+    printable_printf(
+        stdout,
+        "%s: %s, %s the baseline (baseline %s, candidate %s, %llu launches, error %.3g of %.3g "
+        "allowed%s)\n",
+        path, verdict_name(result->verdict), speedup, baseline, candidate,
+        (unsigned long long)result->launches, result->max_error, result->error_bound,
+        result->cached ? ", known from before" : "");
     for (size_t i = 0; result->cases_count > 1 && i < result->cases_count; i++) {
         show_speedup(result->cases[i].speedup, speedup, sizeof(speedup));
-        printf("    %-32s %s\n", result->cases[i].params, speedup);
+        printable_printf(stdout, "    %-32s %s\n", result->cases[i].params, speedup);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "client/session.h"
 #include "client/show.h"
 #include "common/clock.h"
+#include "common/printable.h"
 #include <stdio.h>
 
 #define QUARANTINE_MS 10000
@@ -81,11 +82,11 @@ static void print_probed(const struct probed *probed, bool json)
     }
     char took[32];
     show_seconds(probed->seconds, took, sizeof(took));
-    printf("%s %s: %s (in %s); it is %s now\n", probed->device,
-           probed->passed ? "works" : "does not work", probed->found ? probed->found : "", took,
-           probed->state ? probed->state : "?");
+    printable_printf(stdout, "%s %s: %s (in %s); it is %s now\n", probed->device,
+                     probed->passed ? "works" : "does not work", probed->found ? probed->found : "",
+                     took, probed->state ? probed->state : "?");
     for (size_t i = 0; i < probed->facts_count; i++) {
-        printf("  %-28s %.6g\n", probed->facts[i].name, probed->facts[i].value);
+        printable_printf(stdout, "  %-28s %.6g\n", probed->facts[i].name, probed->facts[i].value);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "client/session.h"
 #include "client/show.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "common/stats.h"
 #include <inttypes.h>
 #include <math.h>
@@ -43,41 +44,44 @@ static const char *outcome_word(const struct check_candidate *candidate)
 static void print_remark(const struct check_candidate *candidate)
 {
     if (candidate->outcome == CHECK_NOT_APPLICABLE || candidate->outcome == CHECK_UNDECIDED) {
-        printf("  %s", candidate->reason ? candidate->reason : "");
+        printable_printf(stdout, "  %s", candidate->reason ? candidate->reason : "");
     } else if (isfinite(candidate->max_error) && isfinite(candidate->error_bound)) {
-        printf("  error %.3g of %.3g", candidate->max_error, candidate->error_bound);
+        printable_printf(stdout, "  error %.3g of %.3g", candidate->max_error,
+                         candidate->error_bound);
     } else if (candidate->outcome == CHECK_CAUGHT && candidate->verdict == VERDICT_WRONG) {
-        printf("  beyond any bound");
+        printable_printf(stdout, "  beyond any bound");
     }
 }
 
 static void print_candidates(const struct problem_check *check, enum check_kind kind,
                              const char *heading)
 {
-    printf("%s\n", heading);
+    printable_printf(stdout, "%s\n", heading);
     for (size_t i = 0; i < check->candidate_count; i++) {
         const struct check_candidate *candidate = &check->candidate[i];
         if (candidate->kind != kind) {
             continue;
         }
-        printf("  %-4s %-20s %-13s", check_candidate_as_expected(candidate) ? "ok" : "BAD",
-               candidate->name, outcome_word(candidate));
+        printable_printf(stdout, "  %-4s %-20s %-13s",
+                         check_candidate_as_expected(candidate) ? "ok" : "BAD", candidate->name,
+                         outcome_word(candidate));
         print_remark(candidate);
-        putchar('\n');
+        printable_printf(stdout, "\n");
     }
 }
 
 static void print_template(const struct problem_check *check)
 {
     if (!check->has_template) {
-        printf("template: none\n");
+        printable_printf(stdout, "template: none\n");
         return;
     }
     size_t tried = 0;
     for (size_t i = 0; i < check->candidate_count; i++) {
         tried += check->candidate[i].kind == CHECK_TEMPLATE;
     }
-    printf(
+    printable_printf(
+        stdout,
         "template: %zu points; of %zu tried %zu correct, %zu wrong, %zu not compiled or untried\n",
         check->points, tried, problem_check_points(check, CHECK_CORRECT),
         problem_check_points(check, CHECK_CAUGHT),
@@ -87,25 +91,27 @@ static void print_template(const struct problem_check *check)
         if (candidate->kind != CHECK_TEMPLATE) {
             continue;
         }
-        printf("  %-13s", outcome_word(candidate));
+        printable_printf(stdout, "  %-13s", outcome_word(candidate));
         if (isfinite(candidate->log2_speedup)) {
-            printf(" about %5.2fx", exp2(candidate->log2_speedup));
+            printable_printf(stdout, " about %5.2fx", exp2(candidate->log2_speedup));
         } else {
-            printf(" %12s", "");
+            printable_printf(stdout, " %12s", "");
         }
-        printf("  %s\n", candidate->point_name);
+        printable_printf(stdout, "  %s\n", candidate->point_name);
     }
 }
 
 static void print_table(const struct problem_check *check, bool admitted, const char *reasons)
 {
-    printf("%s: %s\n\n", check->dir->problem->name, check->dir->problem->title);
+    printable_printf(stdout, "%s: %s\n\n", check->dir->problem->name, check->dir->problem->title);
     print_candidates(check, CHECK_HONEST, "honest variants, which must be taken for correct:");
-    putchar('\n');
+    printable_printf(stdout, "\n");
     print_candidates(check, CHECK_MUTANT, "mutants, which must be caught:");
-    putchar('\n');
+    printable_printf(stdout, "\n");
     print_template(check);
-    printf("\n%s%s\n", reasons, admitted ? "admitted" : "not admitted");
+    printable_printf(stdout, "\n");
+    printable_print_lines(stdout, reasons);
+    printable_printf(stdout, "%s\n", admitted ? "admitted" : "not admitted");
 }
 
 static void print_json(const struct problem_check *check, bool admitted, const char *reasons)
@@ -146,8 +152,14 @@ static void print_json(const struct problem_check *check, bool admitted, const c
 static void on_progress(void *owner, size_t done, size_t total)
 {
     const bool *show = owner;
-    if (*show) {
-        fprintf(stderr, done < total ? "\rkcast: %zu of %zu tried" : "\r\033[K", done, total);
+    if (!*show) {
+        return;
+    }
+    fputs("\r", stderr);
+    if (done < total) {
+        printable_printf(stderr, "kcast: %zu of %zu tried", done, total);
+    } else {
+        fputs("\033[K", stderr);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
 #include "client/show.h"
+#include "common/printable.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,10 +60,10 @@ static int list_run(struct session *session, const void *options, char **argumen
         if (json) {
             print_json(path[i], good ? &dir : NULL, &wrong);
         } else if (good) {
-            printf("%-16s %s  %s%s\n", short_name(path[i], path, count), path[i],
-                   dir.problem->title, dir.template_source.data ? "" : "  (no template)");
+            printable_printf(stdout, "%-16s %s  %s%s\n", short_name(path[i], path, count), path[i],
+                             dir.problem->title, dir.template_source.data ? "" : "  (no template)");
         } else {
-            fprintf(stderr, "kcast: %s\n", wrong.text);
+            printable_printf(stderr, "kcast: %s\n", wrong.text);
         }
         if (good) {
             problem_dir_release(&dir);

@@ -5,6 +5,7 @@
 #include "client/session.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "common/strbuf.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -297,8 +298,8 @@ static int new_run(struct session *session, const void *options, char **argument
         goto out;
     }
     if (!session_options(session)->quiet) {
-        fprintf(stderr, "kcast: wrote %s; change it, then run: kcast problem check %s/\n", dir,
-                dir);
+        printable_printf(stderr, "kcast: wrote %s; change it, then run: kcast problem check %s/\n",
+                         dir, dir);
     }
 out:
     free(dir);

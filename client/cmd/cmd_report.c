@@ -4,6 +4,7 @@
 #include "client/report/report_json.h"
 #include "client/session.h"
 #include "common/file.h"
+#include "common/printable.h"
 #include "problem/problem.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static int write_page(const struct strbuf *page, const char *path, bool quiet, s
     }
     int rc = file_replace(path, page->data, page->len, false, err);
     if (rc == 0 && !quiet) {
-        fprintf(stderr, "kcast: wrote %s\n", path);
+        printable_printf(stderr, "kcast: wrote %s\n", path);
     }
     return rc;
 }
@@ -96,6 +97,7 @@ static int report_run(struct session *session, const void *options, char **argum
     run_state_init(&run_state);
     struct run *run = NULL;
     int rc = run_open_read(&run, argument[0], err);
+    session_warn(run ? run_warning(run) : NULL);
     if (rc == 0) {
         rc = run_state_read(&run_state, run, err);
     }

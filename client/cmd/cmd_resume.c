@@ -16,6 +16,7 @@ static int run_resume(struct session *session, const void *own, char **argument,
     struct run *run = NULL;
     int exit_code = EXIT_OK;
     int rc = run_open(&run, argument[0], err);
+    session_warn(run ? run_warning(run) : NULL);
     if (rc != 0) {
         goto out;
     }

@@ -8,6 +8,7 @@
 #include "client/session.h"
 #include "client/show.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
@@ -102,46 +103,48 @@ static void print_readings(const struct device_info *device)
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         double value = reading(device, row[i].name);
         if (!isnan(value)) {
-            printf("%s%.0f %s", before, value, row[i].unit);
+            printable_printf(stdout, "%s%.0f %s", before, value, row[i].unit);
             before = ", ";
         }
     }
     double throttle = reading(device, "throttle_reasons");
     if (!isnan(throttle)) {
-        printf("%sthrottled by 0x%llx", before, (unsigned long long)throttle);
+        printable_printf(stdout, "%sthrottled by 0x%llx", before, (unsigned long long)throttle);
     }
     if (device->readings_count > 0) {
-        printf("\n");
+        printable_printf(stdout, "\n");
     }
 }
 
 static void print_states(const uint64_t *state, size_t count)
 {
-    printf("jobs  ");
+    printable_printf(stdout, "jobs  ");
     for (size_t i = 0; i < count; i++) {
-        printf("%s %s %llu", i == 0 ? "" : ",", job_state_name(i), (unsigned long long)state[i]);
+        printable_printf(stdout, "%s %s %llu", i == 0 ? "" : ",", job_state_name(i),
+                         (unsigned long long)state[i]);
     }
-    printf("\n");
+    printable_printf(stdout, "\n");
 }
 
 static void print_human(const char *url, const struct status *status)
 {
     char up[32], held[32];
     show_seconds(status->uptime_seconds, up, sizeof(up));
-    printf("daemon %s, up %s, sandbox %s, compiling %llu of %llu at a time, %llu results known\n",
-           url, up, status->sandbox ? status->sandbox : "unknown",
-           (unsigned long long)status->compiling, (unsigned long long)status->compile_slots,
-           (unsigned long long)status->results_cached);
+    printable_printf(
+        stdout,
+        "daemon %s, up %s, sandbox %s, compiling %llu of %llu at a time, %llu results known\n", url,
+        up, status->sandbox ? status->sandbox : "unknown", (unsigned long long)status->compiling,
+        (unsigned long long)status->compile_slots, (unsigned long long)status->results_cached);
     for (size_t i = 0; i < status->devices_count; i++) {
         const struct device_info *d = &status->devices[i];
         show_seconds(d->held_seconds, held, sizeof(held));
-        printf("  %-8s %-12s %llu jobs in %s, class %s%s%s\n", d->name, d->state,
-               (unsigned long long)d->jobs_done, held, d->device_class, d->reason ? "; " : "",
-               d->reason ? d->reason : "");
+        printable_printf(stdout, "  %-8s %-12s %llu jobs in %s, class %s%s%s\n", d->name, d->state,
+                         (unsigned long long)d->jobs_done, held, d->device_class,
+                         d->reason ? "; " : "", d->reason ? d->reason : "");
         print_readings(d);
     }
     if (status->illness) {
-        printf("not well: %s\n", status->illness);
+        printable_printf(stdout, "not well: %s\n", status->illness);
     }
     print_states(status->states, status->states_count);
     share_table_print(status->shares, status->shares_count);
@@ -149,36 +152,41 @@ static void print_human(const char *url, const struct status *status)
 
 static void print_worker(const char *url, const struct worker_status *worker)
 {
-    printf("worker %s, engine %s, %llu forecasts made, %llu outcomes known\n", url,
-           worker->engine ? worker->engine : "unknown", (unsigned long long)worker->forecasts,
-           (unsigned long long)worker->outcomes);
+    printable_printf(stdout, "worker %s, engine %s, %llu forecasts made, %llu outcomes known\n",
+                     url, worker->engine ? worker->engine : "unknown",
+                     (unsigned long long)worker->forecasts, (unsigned long long)worker->outcomes);
     for (size_t i = 0; i < worker->endpoints_count; i++) {
         const struct endpoint_info *e = &worker->endpoints[i];
-        printf(
+        printable_printf(
+            stdout,
             "  %s model %s, rung %s, %llu requests, %llu of them again, %llu under way of %.0f%s\n",
             e->url, e->model ? e->model : "?", e->rung ? e->rung : "?",
             (unsigned long long)e->requests, (unsigned long long)e->retries,
             (unsigned long long)e->in_flight, e->at_once, e->open ? "; left alone for now" : "");
         if (e->proposals > 0) {
-            printf("    wrote candidates %llu times: best raised by a factor of %.3f together, "
-                   "%.0f %% of "
-                   "what was spent on writing lately\n",
-                   (unsigned long long)e->proposals, exp2(e->gain_log2), 100 * e->share);
+            printable_printf(
+                stdout,
+                "    wrote candidates %llu times: best raised by a factor of %.3f together, "
+                "%.0f %% of "
+                "what was spent on writing lately\n",
+                (unsigned long long)e->proposals, exp2(e->gain_log2), 100 * e->share);
         }
     }
     if (worker->input_tokens + worker->output_tokens > 0) {
-        printf("  %llu tokens in, %llu out, at a cost of %.4g; %llu answers were known already\n",
-               (unsigned long long)worker->input_tokens, (unsigned long long)worker->output_tokens,
-               worker->cost, (unsigned long long)worker->cache_hits);
+        printable_printf(
+            stdout,
+            "  %llu tokens in, %llu out, at a cost of %.4g; %llu answers were known already\n",
+            (unsigned long long)worker->input_tokens, (unsigned long long)worker->output_tokens,
+            worker->cost, (unsigned long long)worker->cache_hits);
     }
     for (size_t i = 0; i < worker->models_count; i++) {
         const struct model_info *m = &worker->models[i];
-        printf("  %-16s %llu outcomes", m->problem, (unsigned long long)m->rows);
+        printable_printf(stdout, "  %-16s %llu outcomes", m->problem, (unsigned long long)m->rows);
         if (m->decisions > 0 && !isnan(m->decision_accuracy)) {
-            printf(", %.0f %% of %llu calls were right", 100 * m->decision_accuracy,
-                   (unsigned long long)m->decisions);
+            printable_printf(stdout, ", %.0f %% of %llu calls were right",
+                             100 * m->decision_accuracy, (unsigned long long)m->decisions);
         }
-        printf(", class %s\n", m->device_class);
+        printable_printf(stdout, ", class %s\n", m->device_class);
     }
 }
 
@@ -205,8 +213,9 @@ static void add_up(struct totals *totals, const struct status *status)
 
 static void print_totals(const struct totals *totals, size_t daemons)
 {
-    printf("total %zu of %zu daemons answer, %zu of their %zu devices take jobs\n", totals->daemons,
-           daemons, totals->ready, totals->devices);
+    printable_printf(stdout,
+                     "total %zu of %zu daemons answer, %zu of their %zu devices take jobs\n",
+                     totals->daemons, daemons, totals->ready, totals->devices);
     print_states(totals->state, totals->states);
 }
 
@@ -247,7 +256,7 @@ static int show_daemons(const struct daemons *daemons, const json_t *worker, str
         if (worker) {
             show_print(json_pack("{s:s, s:s}", "pool", link->url, "error", why.text));
         } else {
-            printf("daemon %s, not there: %s\n", link->url, why.text);
+            printable_printf(stdout, "daemon %s, not there: %s\n", link->url, why.text);
         }
     }
     if (daemons->several && !worker) {
@@ -282,7 +291,7 @@ static int run_status(struct session *session, const void *own, char **argument,
     if (!json && rc == 0 && has_worker) {
         print_worker(remote_url(worker), &status);
     } else if (!json && rc == 0) {
-        printf("worker: none (%s)\n", why.text);
+        printable_printf(stdout, "worker: none (%s)\n", why.text);
     }
     json_decref(object);
     if (has_worker) {

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "net/auth/caller.h"
 #include "net/tls/authority.h"
 #include <stdio.h>
@@ -50,7 +51,7 @@ static void tell(const struct making *making, const char *what, const char *path
     if (session_options(making->session)->json) {
         show_print(json_pack("{s:s, s:s, s:b}", "what", what, "path", path, "made", made));
     } else {
-        printf("%-10s %s%s\n", what, path, made ? "" : " (was there)");
+        printable_printf(stdout, "%-10s %s%s\n", what, path, made ? "" : " (was there)");
     }
 }
 
@@ -121,16 +122,22 @@ static int issue_clients(const struct making *making, const char *list, struct e
 
 static void explain(const struct making *making)
 {
-    printf("\nKeep %s/ca-key.pem here: who has it can let anybody in.\n"
-           "To each server, as /etc/kernelcast/tls: %s/server; then\n"
-           "  kcast token add NAME --role submit --tokens /etc/kernelcast/tokens\n"
-           "  kcastd --listen tls://0.0.0.0:7410 --tls-ca /etc/kernelcast/tls/ca.pem \\\n"
-           "    --tls-cert /etc/kernelcast/tls/cert.pem --tls-key /etc/kernelcast/tls/key.pem \\\n"
-           "    --tokens /etc/kernelcast/tokens\n"
-           "To each client, as ~/.config/kernelcast: %s/clients/NAME, and the token in the file\n"
-           "token there (chmod 600); then\n"
-           "  kcast --pool tls://HOST:7410 status\n",
-           making->dir, making->dir, making->dir);
+    const char *dir = making->dir;
+
+    printable_printf(stdout, "\nKeep %s/ca-key.pem here: who has it can let anybody in.\n", dir);
+    printable_printf(stdout, "To each server, as /etc/kernelcast/tls: %s/server; then\n", dir);
+    printable_print_lines(
+        stdout,
+        "  kcast token add NAME --role submit --tokens /etc/kernelcast/tokens\n"
+        "  kcastd --listen tls://0.0.0.0:7410 --tls-ca /etc/kernelcast/tls/ca.pem \\\n"
+        "    --tls-cert /etc/kernelcast/tls/cert.pem --tls-key /etc/kernelcast/tls/key.pem \\\n"
+        "    --tokens /etc/kernelcast/tokens\n");
+    printable_printf(stdout,
+                     "To each client, as ~/.config/kernelcast: %s/clients/NAME, and the token in "
+                     "the file\n",
+                     dir);
+    printable_print_lines(stdout, "token there (chmod 600); then\n"
+                                  "  kcast --pool tls://HOST:7410 status\n");
 }
 
 // Issues the servers' certificate for the hosts of --hosts. Without --hosts it is for this host,

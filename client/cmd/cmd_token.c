@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "net/auth/tokens.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +95,7 @@ static int open_tokens(struct tokens **ret, const char *path, bool may_be_missin
         *ret = tokens_create();
         return 0;
     }
-    return tokens_read(ret, path, err);
+    return tokens_read(ret, path, true, err); // root looks after the file of kcastd's user
 }
 
 static void print_new(const struct session *session, const char *tenant, const char *role,
@@ -104,9 +105,9 @@ static void print_new(const struct session *session, const char *tenant, const c
         show_print(json_pack("{s:s, s:s, s:s}", "tenant", tenant, "role", role, "token", text));
         return;
     }
-    printf("%s\n", text);
+    printable_printf(stdout, "%s\n", text);
     if (!session_options(session)->quiet) {
-        fprintf(
+        printable_printf(
             stderr,
             "This is shown once. %s puts it into ~/.config/kernelcast/token (chmod 600); SIGHUP "
             "makes it known to what runs already.\n",
@@ -186,7 +187,8 @@ static int run_revoke(struct session *session, const void *own, char **argument,
     }
     rc = replace(tokens, options->file, err);
     if (rc == 0 && !session_options(session)->quiet) {
-        fprintf(stderr, "%s has no token any more, from the next SIGHUP on.\n", argument[0]);
+        printable_printf(stderr, "%s has no token any more, from the next SIGHUP on.\n",
+                         argument[0]);
     }
 out:
     tokens_free(tokens);
@@ -208,8 +210,9 @@ static void print_row(const struct token *token, bool json, int64_t now)
                              caller_role_name(token->role), "created", created, "expires",
                              show_text(token->expires_s != 0 ? expires : NULL), "expired", over));
     } else {
-        printf("%-16s  %-7s  %s  %s%s\n", token->tenant, caller_role_name(token->role), created,
-               token->expires_s != 0 ? expires : "never", over ? " (expired)" : "");
+        printable_printf(stdout, "%-16s  %-7s  %s  %s%s\n", token->tenant,
+                         caller_role_name(token->role), created,
+                         token->expires_s != 0 ? expires : "never", over ? " (expired)" : "");
     }
 }
 
@@ -229,7 +232,8 @@ static int run_list(struct session *session, const void *own, char **argument, s
         return err_exit(rc);
     }
     if (!json) {
-        printf("%-16s  %-7s  %-20s  %s\n", "tenant", "role", "created", "expires");
+        printable_printf(stdout, "%-16s  %-7s  %-20s  %s\n", "tenant", "role", "created",
+                         "expires");
     }
     for (size_t i = 0; i < tokens_count(tokens); i++) {
         print_row(tokens_at(tokens, i), json, now_s());

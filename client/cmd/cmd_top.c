@@ -7,6 +7,7 @@
 #include "client/show.h"
 #include "client/top/top.h"
 #include "common/clock.h"
+#include "common/printable.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ static void print_page(const struct top_input *input)
     struct top_page *page = xcalloc(1, sizeof(*page));
     top_compose(page, input);
     for (size_t i = 0; i < page->count; i++) {
-        printf("%s\n", page->line[i].text);
+        printable_printf(stdout, "%s\n", page->line[i].text);
     }
     free(page);
 }
@@ -194,7 +195,7 @@ static int print_all(struct history *history, size_t count, bool json, struct er
         if (history[i].several && json) {
             show_print(json_pack("{s:s, s:s}", "pool", link->url, "error", why.text));
         } else if (history[i].several) {
-            printf("daemon %s, not there: %s\n", link->url, why.text);
+            printable_printf(stdout, "daemon %s, not there: %s\n", link->url, why.text);
         }
     }
     return answered > 0 ? 0 : err_set(err, why.code, "%s", why.text);

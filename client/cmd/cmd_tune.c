@@ -6,6 +6,7 @@
 #include "client/tune/tune.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,28 +70,32 @@ static void print_text(const char *name, const struct tune_outcome *outcome)
     const json_t *interval = json_object_get(entry, "ci95");
     const char *define = json_string_value(json_object_get(entry, "define"));
     const char *run = json_string_value(json_object_get(search, "run"));
-    printf("\n%s\n", name);
+    printable_printf(stdout, "\n%s\n", name);
     if (!entry) {
-        printf("  no candidate was correct; `kcast report %s` shows why\n", outcome->run);
+        printable_printf(stdout, "  no candidate was correct; `kcast report %s` shows why\n",
+                         outcome->run);
         return;
     }
     if (define) {
-        printf("  best      %s\n  speedup   %.4gx [%.4g, %.4g] the baseline, measured twice\n",
-               define, json_number_value(json_object_get(entry, "speedup")),
-               json_number_value(json_array_get(interval, 0)),
-               json_number_value(json_array_get(interval, 1)));
+        printable_printf(stdout, "  best      %s\n", define);
+        printable_printf(stdout, "  speedup   %.4gx [%.4g, %.4g] the baseline, measured twice\n",
+                         json_number_value(json_object_get(entry, "speedup")),
+                         json_number_value(json_array_get(interval, 0)),
+                         json_number_value(json_array_get(interval, 1)));
     } else {
-        printf("  best      the baseline: no configuration was confirmed to be faster\n");
+        printable_printf(stdout,
+                         "  best      the baseline: no configuration was confirmed to be faster\n");
     }
-    printf("  measured  %lld of %lld considered\n",
-           (long long)json_integer_value(json_object_get(search, "measured")),
-           (long long)json_integer_value(json_object_get(search, "considered")));
-    printf("  run       %s\n", run ? run : "not known");
+    printable_printf(stdout, "  measured  %lld of %lld considered\n",
+                     (long long)json_integer_value(json_object_get(search, "measured")),
+                     (long long)json_integer_value(json_object_get(search, "considered")));
+    printable_printf(stdout, "  run       %s\n", run ? run : "not known");
     if (outcome->result == TUNE_KNOWN) {
-        printf("  known already from %s; --again searches again\n",
-               json_string_value(json_object_get(entry, "tuned_at")));
+        printable_printf(stdout, "  known already from %s; --again searches again\n",
+                         json_string_value(json_object_get(entry, "tuned_at")));
     } else if (outcome->result == TUNE_WORSE) {
-        printf("  stays: the new search, %s, found nothing faster\n", outcome->run);
+        printable_printf(stdout, "  stays: the new search, %s, found nothing faster\n",
+                         outcome->run);
     }
 }
 
@@ -111,8 +116,9 @@ static void print_outcome(const struct tune *tune, const char *name,
 static void say_interrupted(const struct tune *tune, const struct tune_outcome *outcome)
 {
     if (!session_options(tune->session)->quiet && outcome->run) {
-        fprintf(stderr, "kcast: everything so far is kept in %s; the same command goes on\n",
-                outcome->run);
+        printable_printf(stderr,
+                         "kcast: everything so far is kept in %s; the same command goes on\n",
+                         outcome->run);
     }
 }
 
@@ -147,8 +153,9 @@ static int tune_chosen(const struct tune *tune, const bool chosen[static PROBLEM
     const struct session_options *options = session_options(tune->session);
     const struct problem *problem = tune->dir->problem;
     if (!options->json) {
-        printf("problem     %s on %s\nkernel      %s\nwisdom      %s\n", problem->name,
-               tune->device_class, tune->kernel_path, tune->wisdom);
+        printable_printf(stdout, "problem     %s on %s\n", problem->name, tune->device_class);
+        printable_printf(stdout, "kernel      %s\n", tune->kernel_path);
+        printable_printf(stdout, "wisdom      %s\n", tune->wisdom);
         fflush(stdout);
     }
     bool none = false;
@@ -160,8 +167,10 @@ static int tune_chosen(const struct tune *tune, const bool chosen[static PROBLEM
         rc = chosen[i] ? tune_and_print(tune, i, &none, err) : 0;
     }
     if (rc == 0 && !options->json) {
-        printf("\nnext: `kcast wisdom %s --problem %s --case SHAPE` prints the line for a shape\n",
-               tune->wisdom, problem->name);
+        printable_printf(
+            stdout,
+            "\nnext: `kcast wisdom %s --problem %s --case SHAPE` prints the line for a shape\n",
+            tune->wisdom, problem->name);
     }
     return rc != 0 ? err_exit(rc) : none ? EXIT_NEGATIVE : EXIT_OK;
 }

@@ -6,6 +6,7 @@
 #include "common/digest.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,9 +63,9 @@ static void list(const struct wisdom *wisdom, const struct options *options,
         if (json) {
             show_print(json_incref(entry->object));
         } else {
-            printf("%s  %s  %s  %.3fx  %s  (%s, %s)\n", entry->problem, strbuf_text(&cases),
-                   define_of(entry), exp2(entry->log2), entry->device_class, entry->kernel,
-                   entry->tuned_at);
+            printable_printf(stdout, "%s  %s  %s  %.3fx  %s  (%s, %s)\n", entry->problem,
+                             strbuf_text(&cases), define_of(entry), exp2(entry->log2),
+                             entry->device_class, entry->kernel, entry->tuned_at);
         }
         strbuf_release(&cases);
     }
@@ -74,13 +75,14 @@ static void say_match(const struct wisdom_match *match)
 {
     struct strbuf text = STRBUF_INIT;
     wisdom_case_name(&match->entry->shape[match->shape], &text);
-    fprintf(stderr, "kcast: %s %s (distance %.3g), %.3fx the baseline on %s, of %s, tuned %s\n",
-            match->exact ? "exactly" : "nearest is", strbuf_text(&text), match->distance,
-            exp2(match->entry->log2), match->entry->device_class, match->entry->kernel,
-            match->entry->tuned_at);
+    printable_printf(stderr,
+                     "kcast: %s %s (distance %.3g), %.3fx the baseline on %s, of %s, tuned %s\n",
+                     match->exact ? "exactly" : "nearest is", strbuf_text(&text), match->distance,
+                     exp2(match->entry->log2), match->entry->device_class, match->entry->kernel,
+                     match->entry->tuned_at);
     if (match->entry->shape_count > 1) {
-        fprintf(stderr, "kcast: the configuration is for %zu shapes together\n",
-                match->entry->shape_count);
+        printable_printf(stderr, "kcast: the configuration is for %zu shapes together\n",
+                         match->entry->shape_count);
     }
     strbuf_release(&text);
 }
@@ -102,12 +104,13 @@ static int look_up(const struct wisdom *wisdom, const struct options *options,
                              "distance", match.distance, "case", (int)match.shape, "entry",
                              match.entry->object));
     } else if (match.entry->configured && !refused) {
-        printf("%s\n", match.entry->define);
+        printable_printf(stdout, "%s\n", match.entry->define);
     }
     if (!global->quiet) {
         say_match(&match);
         if (!match.entry->configured) {
-            fprintf(stderr, "kcast: no configuration was faster than the baseline there\n");
+            printable_printf(stderr,
+                             "kcast: no configuration was faster than the baseline there\n");
         }
     }
     return match.entry->configured && !refused ? EXIT_OK : EXIT_NEGATIVE;

@@ -1,4 +1,5 @@
 #include "client/cmd/daemon_call.h"
+#include "common/printable.h"
 
 #include <stdio.h>
 
@@ -16,7 +17,7 @@ int daemon_call(const struct daemon_link *link, enum op op, const struct message
 void daemon_call_failed(int *rc, const struct err *why, struct err *err)
 {
     if (*rc != 0) {
-        fprintf(stderr, "kcast: %s\n", why->text);
+        printable_printf(stderr, "kcast: %s\n", why->text);
     } else {
         *rc = err_set(err, why->code, "%s", why->text);
     }

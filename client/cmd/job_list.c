@@ -3,6 +3,7 @@
 #include "client/show.h"
 #include "common/mem.h"
 #include "common/parse.h"
+#include "common/printable.h"
 #include "net/auth/caller.h"
 #include "proto/verdict.h"
 #include <stdio.h>
@@ -30,10 +31,10 @@ static void print_json(const char *url, const struct job_info *job)
 void job_list_print(const char *url, const struct job_info *job, size_t count, bool json)
 {
     if (!json && url) {
-        printf("daemon %s\n", url);
+        printable_printf(stdout, "daemon %s\n", url);
     }
     if (!json && count == 0) {
-        printf("no jobs\n");
+        printable_printf(stdout, "no jobs\n");
     }
     for (size_t i = 0; i < count; i++) {
         if (json) {
@@ -41,15 +42,16 @@ void job_list_print(const char *url, const struct job_info *job, size_t count, b
             continue;
         }
         if (i == 0) {
-            printf("%8s  %-9s  %-8s  %-8s  %-8s  %s\n", "job", "state", "kind", "device", "key",
-                   "search");
+            printable_printf(stdout, "%8s  %-9s  %-8s  %-8s  %-8s  %s\n", "job", "state", "kind",
+                             "device", "key", "search");
         }
         bool named = job[i].tenant && strcmp(job[i].tenant, TENANT_LOCAL) != 0;
-        printf("%8llu  %-9s  %-8s  %-8s  %-8s  %s%s%s%s%s\n", (unsigned long long)job[i].job,
-               job_state_name(job[i].state), job[i].kind == JOB_COMPILE ? "compile" : "measure",
-               job[i].device ? job[i].device : "-", job[i].key ? job[i].key : "-",
-               named ? job[i].tenant : "", named ? "/" : "", job[i].search ? job[i].search : "-",
-               job[i].reason ? ": " : "", job[i].reason ? job[i].reason : "");
+        printable_printf(
+            stdout, "%8llu  %-9s  %-8s  %-8s  %-8s  %s%s%s%s%s\n", (unsigned long long)job[i].job,
+            job_state_name(job[i].state), job[i].kind == JOB_COMPILE ? "compile" : "measure",
+            job[i].device ? job[i].device : "-", job[i].key ? job[i].key : "-",
+            named ? job[i].tenant : "", named ? "/" : "", job[i].search ? job[i].search : "-",
+            job[i].reason ? ": " : "", job[i].reason ? job[i].reason : "");
     }
 }
 

@@ -1,6 +1,7 @@
 #include "client/cmd/share_table.h"
 #include "client/show.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,14 @@ static char *path_of(const struct share_info *share)
 // hour's budget.
 static void print_used(const struct share_info *share)
 {
-    printf("%.1f", share->used_seconds);
+    printable_printf(stdout, "%.1f", share->used_seconds);
     if (!isnan(share->budget_seconds)) {
-        printf(" of %.6g", share->budget_seconds);
+        printable_printf(stdout, " of %.6g", share->budget_seconds);
     }
-    printf(" device-seconds");
+    printable_printf(stdout, " device-seconds");
     if (!isnan(share->hour_seconds)) {
-        printf(", %.1f left of %.6g an hour", share->left_seconds, share->hour_seconds);
+        printable_printf(stdout, ", %.1f left of %.6g an hour", share->left_seconds,
+                         share->hour_seconds);
     }
 }
 
@@ -29,14 +31,15 @@ void share_table_print(const struct share_info *share, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         char *path = path_of(&share[i]);
-        printf(
+        printable_printf(
+            stdout,
             "  %-40s %s, weight %g (tenant %g): to have %.0f %%, had %.0f %% of late, holds %llu, "
             "%llu waiting, ",
             path, share[i].queue_class ? share[i].queue_class : "unknown", share[i].weight,
             share[i].tenant_weight, 100 * share[i].share, 100 * share[i].recent,
             (unsigned long long)share[i].held, (unsigned long long)share[i].waiting);
         print_used(&share[i]);
-        printf("\n");
+        printable_printf(stdout, "\n");
         free(path);
     }
 }
@@ -71,7 +74,7 @@ void share_table_print_budgets(const char *url, const struct share_info *account
                                bool json)
 {
     if (url && !json) {
-        printf("daemon %s\n", url);
+        printable_printf(stdout, "daemon %s\n", url);
     }
     for (size_t i = 0; i < count; i++) {
         char *path = path_of(&account[i]);
@@ -82,9 +85,9 @@ void share_table_print_budgets(const char *url, const struct share_info *account
             }
             show_print(row);
         } else {
-            printf("%-40s weight %g, used ", path, account[i].weight);
+            printable_printf(stdout, "%-40s weight %g, used ", path, account[i].weight);
             print_used(&account[i]);
-            printf("\n");
+            printable_printf(stdout, "\n");
         }
         free(path);
     }

@@ -1,9 +1,10 @@
-// `kcast eval` as a table and as JSON. Engine names come from the input file: the table replaces
-// control characters in them, and JSON gets valid UTF-8.
+// `kcast eval` as a table and as JSON. Engine names come from the input file: the table escapes
+// what is not printable in them, and JSON gets valid UTF-8.
 #include "client/eval/eval_show.h"
 
 #include "client/report/report_text.h"
 #include "client/show.h"
+#include "common/printable.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,9 +34,7 @@ static void add_meaning(struct strbuf *out, enum score_metric metric, double ris
 static void add_head(struct strbuf *out, const struct eval_set *set)
 {
     strbuf_adds(out, "engine ");
-    for (const char *c = set->engine; *c != '\0'; c++) {
-        strbuf_addc(out, (unsigned char)*c < 0x20 || *c == 0x7F ? '?' : *c);
-    }
+    printable_add(out, set->engine, strlen(set->engine));
     strbuf_addf(out, ": %zu forecasts with an outcome (worth %.0f), %zu clusters, %zu without\n",
                 set->count, score_effective(set->row, set->count),
                 score_clusters(set->row, set->count), set->unmeasured);

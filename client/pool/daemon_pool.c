@@ -5,6 +5,7 @@
 #include "client/pool/device_choice.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "common/version.h"
 #include <math.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@ static void say(void *owner, const char *sentence)
 {
     const struct daemon_pool *daemon_pool = owner;
     if (!session_options(daemon_pool->session)->quiet) {
-        fprintf(stderr, "kcast: %s\n", sentence);
+        printable_printf(stderr, "kcast: %s\n", sentence);
     }
 }
 

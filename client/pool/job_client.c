@@ -24,6 +24,7 @@
 #include "client/pool/job_client_state.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@
 static void say(void *owner, const char *sentence)
 {
     (void)owner;
-    fprintf(stderr, "kcast: %s\n", sentence);
+    printable_printf(stderr, "kcast: %s\n", sentence);
 }
 
 // ---- jobs ----

@@ -2,7 +2,9 @@
 #include "client/pool/job_client_state.h"
 
 #include "common/mem.h"
+#include "proto/result_check.h"
 #include "proto/verdict.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -229,6 +231,37 @@ static void over_budget(struct job_client *job_client, struct job_client_job *jo
     }
 }
 
+// Checks that what a daemon says of a finished job can be true, and is about this job.
+static int check_info(const struct job_client_job *job, const struct job_info *info,
+                      struct err *err)
+{
+    const struct result_subject subject = {.problem = job->spec.problem,
+                                           .candidate = job->spec.candidate,
+                                           .precision_log2 = NAN}; // a cached one may be another's
+    int rc = 0;
+
+    if (info->result) {
+        rc = result_check(info->result, &subject, err);
+    } else if (info->compiled) {
+        rc = compiled_check(info->compiled, err);
+    }
+    return rc == 0 ? 0
+                   : err_wrap(err, "the daemon's result of its job %llu cannot be true",
+                              (unsigned long long)info->job);
+}
+
+static void finish_waited(struct job_client *job_client, struct job_client_job *job,
+                          struct job_info *info)
+{
+    struct err defect = ERR_INIT;
+
+    if (check_info(job, info, &defect) == 0) {
+        job_client_finish_job(job_client, job, info, NULL);
+    } else {
+        job_client_finish_job(job_client, job, NULL, &defect);
+    }
+}
+
 static void on_waited(struct job_client *job_client, const struct call *call, struct waited *reply)
 {
     end_wait(job_client, call->id, call->id_count);
@@ -246,7 +279,7 @@ static void on_waited(struct job_client *job_client, const struct call *call, st
         if (job && job_client_is_over_budget(&reply->jobs[i])) {
             over_budget(job_client, job, &reply->jobs[i]);
         } else if (job && job_state_is_terminal(reply->jobs[i].state)) {
-            job_client_finish_job(job_client, job, &reply->jobs[i], NULL);
+            finish_waited(job_client, job, &reply->jobs[i]);
         }
     }
 }

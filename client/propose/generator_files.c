@@ -4,6 +4,7 @@
 #include "client/propose/generator.h"
 
 #include "common/file.h"
+#include "common/printable.h"
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
@@ -121,6 +122,9 @@ static int parse_line(struct item *ret, const char *line, size_t len, const char
     if (name && json_string_length(name) > NAME_MAX_BYTES) {
         return err_set(err, ERR_LIMIT, "%s:%zu: the name is longer than %d bytes", path, number,
                        NAME_MAX_BYTES);
+    }
+    if (name && printable_check("the name of a candidate", json_string_value(name), err) != 0) {
+        return err_wrap(err, "%s:%zu", path, number);
     }
     ret->source = xstrdup(json_string_value(source));
     ret->name = name ? xstrdup(json_string_value(name)) : xasprintf("line %zu", number);

@@ -1,4 +1,5 @@
 #include "client/report/report_text.h"
+#include "common/printable.h"
 #include "common/utf8.h"
 #include <inttypes.h>
 #include <math.h>
@@ -52,24 +53,22 @@ static const char *entity_of(char c)
     default:
         break;
     }
-    if (((unsigned char)c < 0x20 && c != '\t' && c != '\n') || c == 0x7F) {
-        return REPLACEMENT;
-    }
     return NULL;
 }
 
 void text_add_markup_bytes(struct strbuf *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len;) {
-        size_t length = utf8_length((const unsigned char *)text + i, len - i);
-        const char *entity = length == 0 ? REPLACEMENT : entity_of(text[i]);
+        const unsigned char *here = (const unsigned char *)text + i;
+        size_t length = utf8_length(here, len - i);
+        bool shown = text[i] == '\n' || text[i] == '\t' || printable_length(here, len - i) > 0;
+        const char *entity = shown ? entity_of(text[i]) : REPLACEMENT;
         if (entity) {
             strbuf_adds(out, entity);
-            i++;
         } else {
-            strbuf_add(out, text + i, length);
-            i += length;
+            strbuf_add(out, here, length);
         }
+        i += length > 0 ? length : 1;
     }
 }
 

@@ -7,6 +7,7 @@
 #include "client/report/run_json.h"
 #include "client/show.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "common/strbuf.h"
 #include <jansson.h>
 #include <math.h>
@@ -110,8 +111,9 @@ static void print_guarantee(const struct run_state *run_state)
 {
     char *sentence = risk_sentence(run_state);
     if (sentence) {
-        printf("guarantee   %s%s\n", sentence,
-               run_state->certified.alarms > 0 ? "; an alarm had everything measured again" : "");
+        printable_printf(
+            stdout, "guarantee   %s%s\n", sentence,
+            run_state->certified.alarms > 0 ? "; an alarm had everything measured again" : "");
     }
     free(sentence);
 }
@@ -128,7 +130,8 @@ static void print_generators(const struct run_state *run_state)
     char cost[64];
     for (size_t i = 0; i < list.count && list.count > 1; i++) {
         show_seconds(share[i].cost, cost, sizeof(cost));
-        printf(
+        printable_printf(
+            stdout,
             "%s  %s: %llu considered, %llu measured, best raised %llu times, by a factor of %.3f "
             "together, at a cost of %s\n",
             i == 0 ? "generators" : "          ", list.kind[i],
@@ -147,45 +150,53 @@ static void print_table(const struct run_state *run_state, const char *path)
     describe_best(run_state, &text);
     show_seconds(run_state->device_seconds, seconds, sizeof(seconds));
     show_seconds(run_state->wall_seconds, wall, sizeof(wall));
-    printf("problem     %s on %s\n", run_state->started.problem,
-           run_state->session.device_class ? run_state->session.device_class : "an unknown device");
-    printf("best        %s\n", strbuf_text(&text));
+    printable_printf(stdout, "problem     %s on %s\n", run_state->started.problem,
+                     run_state->session.device_class ? run_state->session.device_class
+                                                     : "an unknown device");
+    printable_printf(stdout, "best        %s\n", strbuf_text(&text));
     for (size_t i = 0; best && i < best->proposed.params_count; i++) {
-        printf("%s%s = %.15g", i == 0 ? "parameters  " : ", ", best->proposed.params[i].name,
-               best->proposed.params[i].value);
+        printable_printf(stdout, "%s%s = %.15g", i == 0 ? "parameters  " : ", ",
+                         best->proposed.params[i].name, best->proposed.params[i].value);
     }
-    printf("%s", best && best->proposed.params_count > 0 ? "\n" : "");
-    printf("considered  %llu (%llu did not compile, %llu were the same object as another)\n",
-           (unsigned long long)run_state->considered, (unsigned long long)run_state->compile_failed,
-           (unsigned long long)run_state->reused);
-    printf("measured    %llu, %llu of them as audits of trusted forecasts; %llu again before a "
-           "record counted\n",
-           (unsigned long long)run_state->measured, (unsigned long long)run_state->audited,
-           (unsigned long long)run_state->records);
+    if (best && best->proposed.params_count > 0) {
+        printable_printf(stdout, "\n");
+    }
+    printable_printf(
+        stdout, "considered  %llu (%llu did not compile, %llu were the same object as another)\n",
+        (unsigned long long)run_state->considered, (unsigned long long)run_state->compile_failed,
+        (unsigned long long)run_state->reused);
+    printable_printf(
+        stdout,
+        "measured    %llu, %llu of them as audits of trusted forecasts; %llu again before a "
+        "record counted\n",
+        (unsigned long long)run_state->measured, (unsigned long long)run_state->audited,
+        (unsigned long long)run_state->records);
     print_generators(run_state);
-    printf("trusted     %llu forecasts, without measuring\n",
-           (unsigned long long)run_state->trusted);
+    printable_printf(stdout, "trusted     %llu forecasts, without measuring\n",
+                     (unsigned long long)run_state->trusted);
     print_guarantee(run_state);
     if (missed.discarded > 0) {
-        printf("missed      %s\n", missed.text);
+        printable_printf(stdout, "missed      %s\n", missed.text);
     }
     if (run_state->proposals > 0) {
-        printf("proposed    %llu by a language model, of which %llu were there already but for "
-               "blanks and comments\n",
-               (unsigned long long)run_state->proposals, (unsigned long long)run_state->known);
+        printable_printf(
+            stdout,
+            "proposed    %llu by a language model, of which %llu were there already but for "
+            "blanks and comments\n",
+            (unsigned long long)run_state->proposals, (unsigned long long)run_state->known);
     }
     if (run_state->input_tokens + run_state->output_tokens > 0) {
-        printf("asked       %llu tokens in, %llu out, at a cost of %.4g\n",
-               (unsigned long long)run_state->input_tokens,
-               (unsigned long long)run_state->output_tokens, run_state->model_cost);
+        printable_printf(stdout, "asked       %llu tokens in, %llu out, at a cost of %.4g\n",
+                         (unsigned long long)run_state->input_tokens,
+                         (unsigned long long)run_state->output_tokens, run_state->model_cost);
     }
-    printf("spent       %s of device time, %s in all; ended: %s\n", seconds, wall,
-           run_state->finish_reason ? run_state->finish_reason : "not finished");
-    printf("\nnext: `kcast report %s -o report.html` shows how it went", path);
+    printable_printf(stdout, "spent       %s of device time, %s in all; ended: %s\n", seconds, wall,
+                     run_state->finish_reason ? run_state->finish_reason : "not finished");
+    printable_printf(stdout, "\nnext: `kcast report %s -o report.html` shows how it went", path);
     if (best) {
-        printf("; `kcast export %s` writes the candidates out", path);
+        printable_printf(stdout, "; `kcast export %s` writes the candidates out", path);
     }
-    printf("\n");
+    printable_printf(stdout, "\n");
     strbuf_release(&text);
 }
 
@@ -206,7 +217,7 @@ int summary_print(const struct session_options *options, const struct run_state 
         fflush(stdout);
     }
     if (!options->quiet) {
-        fprintf(stderr, "kcast: %s\n", strbuf_text(&text));
+        printable_printf(stderr, "kcast: %s\n", strbuf_text(&text));
     }
     strbuf_release(&text);
     return find_fastest(run_state) ? EXIT_OK : EXIT_NEGATIVE;
@@ -215,6 +226,7 @@ int summary_print(const struct session_options *options, const struct run_state 
 void summary_print_resume(const struct session_options *options, const char *path)
 {
     if (!options->quiet) {
-        fprintf(stderr, "kcast: everything so far is kept; go on with `kcast resume %s`\n", path);
+        printable_printf(stderr, "kcast: everything so far is kept; go on with `kcast resume %s`\n",
+                         path);
     }
 }

@@ -129,7 +129,9 @@ static int insert_event(struct run *run, enum run_event_kind kind, const struct 
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     int rc = prepare(run, &run->append,
-                     "INSERT INTO event (sequence, at, kind, body) VALUES (?, ?, ?, ?)", err);
+                     "INSERT INTO event (sequence, at, kind, body, digest) VALUES (?1, ?2, ?3, ?4,"
+                     " row_digest('event', ?1, ?2, ?3, ?4))",
+                     err);
     if (rc != 0) {
         return rc;
     }
@@ -200,6 +202,11 @@ static int visit_row(struct run *run, sqlite3_stmt *statement,
         .message = run_event_message((uint64_t)sqlite3_column_int64(statement, 2)),
     };
     unsigned long long sequence = event.sequence;
+    if (sqlite3_column_int(statement, 4) == 0) {
+        return err_set(err, ERR_CORRUPT,
+                       "%s: event %llu is damaged: it is not as it was written, so it is not used",
+                       run->path, sequence);
+    }
     if (!event.message) {
         return err_set(err, ERR_CORRUPT, "%s: event %llu is of an unknown kind", run->path,
                        sequence);
@@ -229,10 +236,12 @@ int run_replay(struct run *run, uint64_t after,
                int (*visit)(void *owner, struct run_event *event, struct err *err), void *owner,
                struct err *err)
 {
+    static const char text[] = "SELECT sequence, at, kind, body, digest IS " RUN_EVENT_DIGEST
+                               " FROM event WHERE sequence > ? ORDER BY sequence";
+    static const char old_text[] = "SELECT sequence, at, kind, body, 1"
+                                   " FROM event WHERE sequence > ? ORDER BY sequence";
     sqlite3_stmt *statement = NULL;
-    int rc = prepare(
-        run, &statement,
-        "SELECT sequence, at, kind, body FROM event WHERE sequence > ? ORDER BY sequence", err);
+    int rc = prepare(run, &statement, run->has_digests ? text : old_text, err);
     if (rc != 0) {
         return rc;
     }
@@ -259,7 +268,9 @@ int run_put_blob(struct run *run, const void *data, size_t len, struct digest *r
 {
     struct digest digest = digest_of(data, len);
     int rc = prepare(run, &run->put,
-                     "INSERT INTO blob (digest, data) VALUES (?, ?) ON CONFLICT DO NOTHING", err);
+                     "INSERT INTO blob (digest, data) VALUES (?, ?) ON CONFLICT DO UPDATE"
+                     " SET data = excluded.data WHERE data IS NOT excluded.data",
+                     err); // which makes a damaged one whole
     if (rc != 0) {
         return rc;
     }

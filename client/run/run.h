@@ -12,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RUN_FORMAT 1                  // user_version of the SQLite file
+#define RUN_FORMAT 2                  // user_version of the SQLite file
+#define RUN_FORMAT_OLD 1              // without digests; gets them when it is opened for appending
 #define RUN_BATCH_DEFAULT 8           // candidates of a batch, in run files that do not say
 #define RUN_BATCH_MAX 64              // so many fit into one request for forecasts
 #define RUN_APPLICATION_ID 0x4b434153 // "KCAS", application_id of the SQLite file
@@ -61,11 +62,16 @@ MUST_CHECK int run_create(struct run **ret, const char *path, struct err *err);
 // Creates a run in memory, for simulations. It is gone with run_close.
 MUST_CHECK int run_create_in_memory(struct run **ret, struct err *err);
 // Opens a run for appending and locks it, so that two clients cannot drive the same run: the second
-// one gets ERR_BUSY. ERR_VERSION for another RUN_FORMAT and ERR_CORRUPT for a file that is no run;
-// such files are not changed.
+// one gets ERR_BUSY. ERR_VERSION for a format that this kcast does not know, and ERR_CORRUPT for a
+// file that is no run, lacks events, or has the write-ahead log of another database; such files are
+// not changed.
 MUST_CHECK int run_open(struct run **ret, const char *path, struct err *err);
-// Opens a run for reading, also while another process appends to it. Errors as run_open.
+// Opens a run for reading, also while another process appends to it. Errors as run_open; which
+// events are missing or damaged is said by run_replay.
 MUST_CHECK int run_open_read(struct run **ret, const char *path, struct err *err);
+// A sentence about what may be missing from the run because its write-ahead log was damaged when it
+// was opened; NULL when all is well. It is the run's.
+const char *run_warning(const struct run *run);
 // Rolls an open transaction back and frees the run. NULL is fine.
 void run_close(struct run *run);
 
@@ -83,7 +89,8 @@ void run_rollback(struct run *run);
 
 // Calls visit for every event whose number is greater than after, in order, until visit fails. The
 // event is freed after the call; visit takes parts of the body over by zeroing them. ERR_CORRUPT
-// when an event is missing or cannot be decoded.
+// when an event is missing, is not as it was written, or cannot be decoded; the sentence names it.
+// The events behind it can be had by another call.
 MUST_CHECK int run_replay(struct run *run, uint64_t after,
                           int (*visit)(void *owner, struct run_event *event, struct err *err),
                           void *owner, struct err *err);
@@ -95,6 +102,9 @@ MUST_CHECK int run_put_blob(struct run *run, const void *data, size_t len, struc
 // damaged.
 MUST_CHECK int run_get_blob(struct run *run, const struct digest *digest, struct bytes *ret,
                             struct err *err);
+
+// The number of the last event.
+uint64_t run_last(const struct run *run);
 
 // The name of a kind of event ("proposed"); "unknown" for another number.
 const char *run_event_name(uint64_t kind);

@@ -1,8 +1,9 @@
 // Creates, opens, checks and closes the database of a run. client/run/run.c reads and writes
 // events.
 //
-// A run is one SQLite database with two tables: `event` (sequence, time, kind, packed message) and
-// `blob` (SHA-256, bytes). While a client drives the run the database is in WAL mode with
+// A run is one SQLite database with two tables: `event` (sequence, time, kind, packed message, digest
+// of these) and `blob` (SHA-256, bytes). Files of before have no digests of events; they get them
+// when they are opened for appending, and are read as they are. While a client drives the run the database is in WAL mode with
 // synchronous=FULL, so that a commit is durable and readers do not block the writer. A writer that
 // closes the run leaves a single ordinary file behind. application_id and user_version identify the
 // format. Both are checked before anything else, and another kind of file is never written to.
@@ -14,6 +15,8 @@
 #include "client/run/run_file_private.h"
 
 #include "common/mem.h"
+#include "common/row_digest.h"
+#include "common/wal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -28,7 +31,8 @@ static const char schema[] = "CREATE TABLE event (\n"
                              "  sequence INTEGER PRIMARY KEY,\n"
                              "  at REAL NOT NULL,\n"
                              "  kind INTEGER NOT NULL,\n"
-                             "  body BLOB NOT NULL\n"
+                             "  body BLOB NOT NULL,\n"
+                             "  digest BLOB\n"
                              ") STRICT;\n"
                              "CREATE TABLE blob (\n"
                              "  digest BLOB PRIMARY KEY NOT NULL,\n"
@@ -102,8 +106,33 @@ void run_close(struct run *run)
     if (run->lock_fd >= 0) {
         close(run->lock_fd); // after SQLite's own descriptors, see the note at the top
     }
+    free(run->warning);
     free(run->path);
     free(run);
+}
+
+const char *run_warning(const struct run *run)
+{
+    return run->warning;
+}
+
+uint64_t run_last(const struct run *run)
+{
+    return run->last;
+}
+
+// Looks at the write-ahead log before SQLite does, which says nothing of what it ignores.
+static int check_log(struct run *run, struct err *err)
+{
+    struct wal_report report;
+    int rc = wal_examine(&report, run->path, err);
+
+    if (rc == 0 && report.state == WAL_FOREIGN) {
+        rc = err_set(err, ERR_CORRUPT, "%s", report.text);
+    } else if (rc == 0 && report.state == WAL_DAMAGED) {
+        run->warning = xstrdup(report.text);
+    }
+    return rc;
 }
 
 // Opens the database and, for writers, takes the lock first. flags are those of open(2).
@@ -112,8 +141,11 @@ static int open_file(struct run **ret, const char *path, bool write, int flags, 
     struct run *run = xcalloc(1, sizeof(*run));
     run->path = xstrdup(path);
     run->lock_fd = -1;
-    int rc = 0;
     struct stat status;
+    int rc = check_log(run, err);
+    if (rc != 0) {
+        goto out;
+    }
     if (write) {
         run->lock_fd = open(path, flags | O_RDWR | O_CLOEXEC | O_NOCTTY, 0666);
         if (run->lock_fd < 0) {
@@ -149,6 +181,11 @@ static int open_file(struct run **ret, const char *path, bool write, int flags, 
     }
     sqlite3_extended_result_codes(run->db, 1);
     sqlite3_busy_timeout(run->db, RUN_BUSY_MS);
+    rc = row_digest_register(run->db, err);
+    if (rc != 0) {
+        goto out;
+    }
+    run->has_digests = true; // check_format says otherwise of an old file
     *ret = run;
     run = NULL;
 out:
@@ -186,8 +223,10 @@ int run_create_in_memory(struct run **ret, struct err *err)
     run->path = xstrdup("a run in memory");
     run->lock_fd = -1;
     int rc = sqlite3_open(":memory:", &run->db) == SQLITE_OK
-                 ? run_execute(run, schema, "creating", err)
+                 ? row_digest_register(run->db, err)
                  : err_set(err, ERR_SYSTEM, "no memory for a run");
+    run->has_digests = true;
+    rc = rc == 0 ? run_execute(run, schema, "creating", err) : rc;
     if (rc != 0) {
         run_close(run);
         return rc;
@@ -196,7 +235,8 @@ int run_create_in_memory(struct run **ret, struct err *err)
     return 0;
 }
 
-// Checks the format that the file says it has, then that no event is missing.
+// Checks the format that the file says it has and, when events are to be appended, that none is
+// missing.
 static int check_format(struct run *run, struct err *err)
 {
     uint64_t application = 0, format = 0, count = 0;
@@ -210,10 +250,11 @@ static int check_format(struct run *run, struct err *err)
     if (application != RUN_APPLICATION_ID) {
         return err_set(err, ERR_CORRUPT, "%s is no run file of kcast", run->path);
     }
-    if (format != RUN_FORMAT) {
+    if (format != RUN_FORMAT && format != RUN_FORMAT_OLD) {
         return err_set(err, ERR_VERSION, "%s has format %llu, this kcast knows format %d",
                        run->path, (unsigned long long)format, RUN_FORMAT);
     }
+    run->has_digests = format == RUN_FORMAT;
     rc = query_u64(run, "SELECT coalesce(max(sequence), 0) FROM event", &run->last, err);
     if (rc != 0) {
         return rc;
@@ -223,11 +264,31 @@ static int check_format(struct run *run, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    if (count != run->last) {
+    if (run->lock_fd >= 0 && count != run->last) {
         return err_set(err, ERR_CORRUPT, "%s: %llu of %llu events are missing", run->path,
                        (unsigned long long)(run->last - count), (unsigned long long)run->last);
     }
     return 0;
+}
+
+// Gives the events of a file of before their digests.
+static int add_digests(struct run *run, struct err *err)
+{
+    char *sql = xasprintf("ALTER TABLE event ADD COLUMN digest BLOB;"
+                          "UPDATE event SET digest = " RUN_EVENT_DIGEST ";"
+                          "PRAGMA user_version=%d",
+                          RUN_FORMAT);
+    int rc = run_begin(run, err);
+
+    if (rc == 0) {
+        rc = run_execute(run, sql, "adding digests", err);
+    }
+    if (rc == 0) {
+        rc = run_commit(run, err);
+    }
+    free(sql);
+    run->has_digests = rc == 0;
+    return rc; // run_close takes back what is not committed
 }
 
 int run_open(struct run **ret, const char *path, struct err *err)
@@ -250,6 +311,9 @@ int run_open(struct run **ret, const char *path, struct err *err)
         goto out;
     }
     rc = run_execute(run, "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL", "opening", err);
+    if (rc == 0 && !run->has_digests) {
+        rc = add_digests(run, err);
+    }
     if (rc != 0) {
         goto out;
     }

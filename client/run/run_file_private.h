@@ -9,6 +9,8 @@
 struct run {
     sqlite3 *db;
     char *path;
+    char *warning;           // what run_warning says; NULL: nothing
+    bool has_digests;        // the file has them: RUN_FORMAT, not RUN_FORMAT_OLD
     int lock_fd;             // descriptor that holds the flock; -1 for readers
     bool in_transaction;     // between run_begin and run_commit
     uint64_t last;           // number of the last event that was appended
@@ -22,5 +24,8 @@ struct run {
 MUST_CHECK int run_fail(const struct run *run, const char *doing, struct err *err);
 // Executes SQL that returns no rows.
 MUST_CHECK int run_execute(struct run *run, const char *sql, const char *doing, struct err *err);
+
+// The digest of an event by the names of the columns.
+#define RUN_EVENT_DIGEST "row_digest('event', sequence, at, kind, body)"
 
 #endif

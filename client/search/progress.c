@@ -3,6 +3,7 @@
 #include "client/show.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "common/strbuf.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +128,9 @@ void progress_draw(struct progress *progress, const struct run_state *run_state)
     struct winsize window;
     int width = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col
                                                                                     : WIDTH_DEFAULT;
-    fprintf(stderr, "\r%.*s\033[K", width - 1, text);
+    fputs("\r", stderr);
+    printable_printf(stderr, "%.*s", width - 1, text);
+    fputs("\033[K", stderr);
     progress->dirty = true;
 }
 
@@ -136,6 +139,6 @@ void progress_say(void *owner, const char *sentence)
     struct progress *progress = owner;
     if (!progress->quiet) {
         wipe(progress);
-        fprintf(stderr, "kcast: %s\n", sentence);
+        printable_printf(stderr, "kcast: %s\n", sentence);
     }
 }

@@ -5,6 +5,7 @@
 #include "client/space/space.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "proto/verdict.h"
 #include <fcntl.h>
 #include <math.h>
@@ -118,6 +119,19 @@ static bool same_params(const struct space_candidate *a, const struct space_cand
     return same;
 }
 
+// Refuses a name that is not printable. NULL is fine.
+static int check_shown(const char *path, const char *what, const char *name, struct err *err)
+{
+    if (!name || printable_check(what, name, err) == 0) {
+        return 0;
+    }
+    if (err) {
+        err->code = ERR_CORRUPT;
+    }
+    (void)err_wrap(err, "%s", path);
+    return ERR_CORRUPT;
+}
+
 static int check_names(const struct space *space, const char *path, struct err *err)
 {
     size_t count = (size_t)space->head.candidates;
@@ -128,6 +142,9 @@ static int check_names(const struct space *space, const char *path, struct err *
     }
     qsort(name, count, sizeof(*name), by_name);
     int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = check_shown(path, "the name of a candidate", name[i], err);
+    }
     for (size_t i = 1; i < count && rc == 0; i++) {
         if (strcmp(name[i - 1], name[i]) == 0) {
             rc = err_set(err, ERR_CORRUPT, "%s: two candidates are called \"%.100s\"", path,
@@ -166,7 +183,10 @@ int space_check(const struct space *space, const char *path, struct err *err)
                            c->name);
         }
     }
-    return check_names(space, path, err);
+    rc = check_shown(path, "the problem's name", space->head.problem, err);
+    rc = rc == 0 ? check_shown(path, "the device class", space->head.device_class, err) : rc;
+    rc = rc == 0 ? check_shown(path, "the origin", space->head.origin, err) : rc;
+    return rc == 0 ? check_names(space, path, err) : rc;
 }
 
 static int read_candidates(struct space *space, struct reader *reader, struct err *err)

@@ -6,6 +6,7 @@
 #include "client/propose/generator_list.h"
 #include "client/run/run.h"
 #include "client/search/search.h"
+#include "client/session.h"
 #include "common/file.h"
 #include "common/mem.h"
 #include <stdlib.h>
@@ -109,10 +110,11 @@ static int open_begun(struct run **ret, struct run_state *run_state, const char 
     const struct run_started *started = &run_state->started;
     struct run *run = NULL;
     int rc = run_open(&run, path, err);
+    session_warn(run ? run_warning(run) : NULL);
     if (rc == 0) {
         rc = run_state_read(run_state, run, err);
     }
-    if (rc == 0 && run_state->last_sequence == 0) {
+    if (rc == 0 && run_state->last_sequence == 0 && !run_warning(run)) {
         run_close(run);
         run = NULL;
         if (unlink(path) != 0) {

@@ -7,6 +7,7 @@
 
 #include "common/digest.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "problem/identifier.h"
 #include <inttypes.h>
 #include <math.h>
@@ -42,10 +43,8 @@ static int get_text(const struct place *place, const json_t *object, const char 
     if (!text || len == 0 || len > TEXT_MAX || strlen(text) != len) {
         return fail(place, key, "a text is expected");
     }
-    for (size_t i = 0; i < len; i++) {
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) {
-            return fail(place, key, "one line without control characters is expected");
-        }
+    if (printable_check(key, text, NULL) != 0) {
+        return fail(place, key, "one line without control characters is expected");
     }
     *ret = text;
     return 0;

@@ -85,7 +85,32 @@ out:
     return rc;
 }
 
-static int read_regular(struct bytes *ret, const char *path, size_t limit, bool private,
+enum secrecy { NO_SECRET, SECRET_OF_ANYBODY, SECRET_OF_OURS };
+
+// Refuses a secret that others could know or have written. A file of root is as good as our own,
+// because root could change our own too.
+static int check_secrecy(const struct stat *info, enum secrecy secrecy, const char *path,
+                         struct err *err)
+{
+    if (secrecy == NO_SECRET) {
+        return 0;
+    }
+    if ((info->st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+        return err_set(err, ERR_DENIED,
+                       "%s can be read or written by others (mode %03o); chmod 600 it, for it is "
+                       "secret",
+                       path, (unsigned)info->st_mode & 0777);
+    }
+    if (secrecy == SECRET_OF_OURS && info->st_uid != 0 && info->st_uid != geteuid()) {
+        return err_set(err, ERR_DENIED,
+                       "%s belongs to user %u, who could read and change it, and this program runs "
+                       "as user %u; chown it to that user and chmod 600 it, for it is secret",
+                       path, (unsigned)info->st_uid, (unsigned)geteuid());
+    }
+    return 0;
+}
+
+static int read_regular(struct bytes *ret, const char *path, size_t limit, enum secrecy secrecy,
                         struct err *err)
 {
     // O_NONBLOCK: opening a FIFO must not wait for a writer.
@@ -104,9 +129,8 @@ static int read_regular(struct bytes *ret, const char *path, size_t limit, bool 
         rc = err_set(err, ERR_SYSTEM, "%s: not a regular file", path);
         goto out;
     }
-    if (private && (info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-        rc = err_set(err, ERR_DENIED, "%s can be read by others; chmod 600 it, for it is secret",
-                     path);
+    rc = check_secrecy(&info, secrecy, path, err);
+    if (rc != 0) {
         goto out;
     }
     if (info.st_size > 0 && (uint64_t)info.st_size > limit) {
@@ -122,12 +146,17 @@ out:
 
 int file_read(struct bytes *ret, const char *path, size_t limit, struct err *err)
 {
-    return read_regular(ret, path, limit, false, err);
+    return read_regular(ret, path, limit, NO_SECRET, err);
 }
 
 int file_read_private(struct bytes *ret, const char *path, size_t limit, struct err *err)
 {
-    return read_regular(ret, path, limit, true, err);
+    return read_regular(ret, path, limit, SECRET_OF_OURS, err);
+}
+
+int file_read_private_of_anybody(struct bytes *ret, const char *path, size_t limit, struct err *err)
+{
+    return read_regular(ret, path, limit, SECRET_OF_ANYBODY, err);
 }
 
 void file_wipe(struct bytes *secret)

@@ -1,16 +1,27 @@
 // Design note. A reply is built in two steps. First the info of every finished job is filled, and
 // the numbers of jobs whose result is not in memory are noted. When the ledger has read these
-// results, they are filled in and the reply is sent. If another client acknowledges a job between
-// the steps, its result is gone for everybody, and the reply says DONE without a result.
+// results, they are filled in and the reply is sent in the caller's turn. If another client
+// acknowledges a job between the steps, its result is gone for everybody, and the reply says DONE
+// without a result. If the job is still there, its result was damaged. The job is then forgotten and
+// told as unknown, and whoever waits for it submits it again, under the same key.
 #include "daemon/jobs/answer.h"
 #include "common/clock.h"
+#include "common/log.h"
+#include "daemon/jobs/completion.h"
 #include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
+#include "daemon/store/line.h"
+#include "proto/result_check.h"
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define READS_AT_ONCE 2 // by the ledger; the others do not stand before what others ask of it
 
 struct answers {
     const struct daemon_parts *parts;
     size_t pending; // exchanges that wait for the ledger
+    struct line *line;
 };
 
 // One reply while it is built.
@@ -21,6 +32,8 @@ struct answer {
     uint64_t fetch[ANSWER_RESULTS_MAX];     // numbers of the jobs whose result is being read
     size_t fetch_index[ANSWER_RESULTS_MAX]; // their places in waited.jobs
     size_t fetch_count;                     // length of both
+    size_t bytes;                           // of the results that are there
+    struct line_place place;
 };
 
 struct answers *answers_create(const struct daemon_parts *parts)
@@ -28,12 +41,16 @@ struct answers *answers_create(const struct daemon_parts *parts)
     struct answers *answers = xcalloc(1, sizeof(*answers));
 
     answers->parts = parts;
+    answers->line = line_create(READS_AT_ONCE, 1);
     return answers;
 }
 
 void answers_free(struct answers *answers)
 {
-    free(answers);
+    if (answers) {
+        line_free(answers->line);
+        free(answers);
+    }
 }
 
 size_t answers_pending(const struct answers *answers)
@@ -85,35 +102,93 @@ static void fill_from_result(struct job_info *info)
     }
 }
 
-// Fills the packed result into info. A result that cannot be read is left out.
-static void set_result(struct job_info *info, const struct bytes *packed)
+// Reads a message into a new struct. *ret is NULL when that fails.
+static int read_new(const struct message *message, void **ret, const struct bytes *packed,
+                    struct err *err)
 {
-    if (packed->len == 0) {
-        return;
+    void *value = xcalloc(1, message->size);
+    int rc = message_read(message, value, packed->data, packed->len, err);
+
+    if (rc != 0) {
+        free(value);
+        value = NULL;
     }
-    if (info->kind == JOB_MEASURE) {
-        info->result = xcalloc(1, sizeof(*info->result));
-        if (message_read(&result_message, info->result, packed->data, packed->len, NULL) != 0) {
-            free(info->result);
-            info->result = NULL;
-        }
-        fill_from_result(info);
-        return;
-    }
-    info->compiled = xcalloc(1, sizeof(*info->compiled));
-    if (message_read(&compiled_message, info->compiled, packed->data, packed->len, NULL) != 0) {
-        free(info->compiled);
-        info->compiled = NULL;
-    }
-    fill_from_result(info);
+    *ret = value;
+    return rc;
 }
 
-static void send_answer(struct answer *answer)
+// Fills the packed result into info. A result that cannot be true is left out.
+static int set_result(struct job_info *info, const struct bytes *packed, struct err *err)
 {
+    const struct result_subject subject = {
+        .problem = info->problem, .candidate = info->candidate, .precision_log2 = NAN};
+    bool measured = info->kind == JOB_MEASURE;
+    void *value = NULL;
+    int rc = read_new(measured ? &result_message : &compiled_message, &value, packed, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (measured) {
+        info->result = value;
+        rc = result_check(value, &subject, err);
+    } else {
+        info->compiled = value;
+        rc = compiled_check(value, err);
+    }
+    if (rc != 0) {
+        message_clear(measured ? &result_message : &compiled_message, value);
+        free(value);
+        info->result = NULL;
+        info->compiled = NULL;
+        return rc;
+    }
+    fill_from_result(info);
+    return 0;
+}
+
+// Tells a job as unknown whose result is damaged, and forgets it. A job that has gone already was
+// acknowledged by somebody else.
+static void lose(struct answer *answer, size_t index, const char *why)
+{
+    const struct daemon_parts *parts = answer->answers->parts;
+    struct waited *waited = &answer->waited;
+    struct job *job = job_table_find(parts->jobs, waited->jobs[index].job);
+
+    if (!job) {
+        return;
+    }
+    log_event(LOG_ERROR,
+              "result-damaged job=%llu search=%s key=%s reason=\"%s; it is told as unknown, and "
+              "whoever waits for it submits it again\"",
+              (unsigned long long)job->id, job->search->name, job->key, why);
+    waited->unknown[waited->unknown_count++] = job->id;
+    message_clear(&job_info_message, &waited->jobs[index]);
+    waited->jobs_count--;
+    memmove(&waited->jobs[index], &waited->jobs[index + 1],
+            (waited->jobs_count - index) * sizeof(*waited->jobs));
+    completions_forget(parts->completions, &job, 1, NULL, NULL);
+}
+
+static void send_answer(void *owner)
+{
+    struct answer *answer = owner;
+
+    if (answer->fetch_count > 0) {
+        line_leave(&answer->place); // so that few hold results at once
+    }
     exchange_reply(answer->exchange, &waited_message, &answer->waited);
     message_clear(&waited_message, &answer->waited);
     answer->answers->pending--;
     free(answer);
+}
+
+// Leaves out the jobs from this index on. Whoever wants them asks again.
+static void cut(struct waited *waited, size_t count)
+{
+    while (waited->jobs_count > count) {
+        message_clear(&job_info_message, &waited->jobs[--waited->jobs_count]);
+    }
 }
 
 static void on_results(void *owner, const struct err *error, struct bytes *packed, size_t count)
@@ -121,16 +196,43 @@ static void on_results(void *owner, const struct err *error, struct bytes *packe
     struct answer *answer = owner;
 
     if (error) {
+        line_leave(&answer->place);
         exchange_fail(answer->exchange, error);
         message_clear(&waited_message, &answer->waited);
         answer->answers->pending--;
         free(answer);
         return;
     }
-    for (size_t i = 0; i < count && i < answer->fetch_count; i++) {
-        set_result(&answer->waited.jobs[answer->fetch_index[i]], &packed[i]);
+    // As many as fit the reply.
+    size_t fitting = 0;
+    while (fitting < answer->fetch_count) {
+        answer->bytes += fitting < count ? packed[fitting].len : 0;
+        if (answer->bytes > ANSWER_BYTES_MAX && answer->fetch_index[fitting] > 0) {
+            cut(&answer->waited, answer->fetch_index[fitting]);
+            break;
+        }
+        fitting++;
     }
-    send_answer(answer);
+    // The last one first, because the places of those behind a lost one change.
+    for (size_t i = fitting; i-- > 0;) {
+        size_t index = answer->fetch_index[i];
+        struct err defect = ERR_INIT;
+
+        if (i >= count || packed[i].len == 0) {
+            lose(answer, index, "the ledger has no result of it");
+        } else if (set_result(&answer->waited.jobs[index], &packed[i], &defect) != 0) {
+            lose(answer, index, defect.text);
+        }
+    }
+    exchange_later(answer->exchange, send_answer, answer);
+}
+
+static void on_turn_to_read(void *owner)
+{
+    struct answer *answer = owner;
+
+    ledger_read_results(answer->answers->parts->ledger, answer->fetch, answer->fetch_count,
+                        on_results, answer);
 }
 
 static void add_job(struct answer *answer, const struct job *job)
@@ -143,7 +245,8 @@ static void add_job(struct answer *answer, const struct job *job)
         return;
     }
     if (job->result.data) {
-        set_result(&waited->jobs[index], &job->result);
+        answer->bytes += job->result.len;
+        (void)set_result(&waited->jobs[index], &job->result, NULL);
     } else {
         answer->fetch[answer->fetch_count] = job->id;
         answer->fetch_index[answer->fetch_count++] = index;
@@ -167,13 +270,14 @@ void answer_waited(struct answers *answers, struct exchange *exchange, const uin
 
         if (!job) {
             waited->unknown[waited->unknown_count++] = jobs[i];
-        } else if (job_state_is_terminal(job->state) && waited->jobs_count < ANSWER_RESULTS_MAX) {
+        } else if (job_state_is_terminal(job->state) && waited->jobs_count < ANSWER_RESULTS_MAX &&
+                   answer->bytes < ANSWER_BYTES_MAX) {
             add_job(answer, job);
         }
     }
     if (answer->fetch_count > 0) {
-        ledger_read_results(answers->parts->ledger, answer->fetch, answer->fetch_count, on_results,
-                            answer);
+        line_enter(answers->line, &answer->place, exchange_turn_name(exchange), on_turn_to_read,
+                   answer);
     } else {
         send_answer(answer);
     }

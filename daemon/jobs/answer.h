@@ -1,6 +1,6 @@
 // Replies about jobs: job_info messages, and the answers of WAIT with results. A result that is not
 // in memory is read from the ledger first. Called by dispatch.c, status.c and, for parked WAITs,
-// wait.c. Changes no job.
+// wait.c. Changes no job, but forgets one whose result turns out to be damaged.
 #ifndef DAEMON_JOBS_ANSWER_H
 #define DAEMON_JOBS_ANSWER_H
 
@@ -10,18 +10,20 @@
 #include "net/rpc/service.h"
 
 #define ANSWER_RESULTS_MAX 64 // results in one reply; so many of the largest size fit a message
-#define ANSWER_INFOS_MAX 4096 // jobs without results in one reply
+#define ANSWER_BYTES_MAX                                                                           \
+    ((size_t)1 << 20) // packed results in one reply, unless the first is larger
 
 struct answers; // the replies that wait for the ledger
 
-// `parts` outlives it. Uses jobs and ledger.
+// `parts` outlives it. Uses jobs, ledger and completions.
 struct answers *answers_create(const struct daemon_parts *parts);
 void answers_free(struct answers *answers);            // none may be pending; NULL is fine
 size_t answers_pending(const struct answers *answers); // exchanges that wait for the ledger
 
 // Replies with the message `waited`: those of the jobs that have finished, in the order of `jobs`,
-// at most ANSWER_RESULTS_MAX of them, with their results; and the numbers that are no jobs of the
-// caller. Answers the exchange, at once or after the ledger has been read.
+// at most ANSWER_RESULTS_MAX of them and about ANSWER_BYTES_MAX, with their results; and the numbers
+// that are no jobs of the caller. No number may be there twice. Answers the exchange, at once or
+// after the ledger has been read, for which callers take turns.
 void answer_waited(struct answers *answers, struct exchange *exchange, const uint64_t *jobs,
                    size_t count);
 

@@ -1,6 +1,7 @@
 #include "daemon/jobs/budgets.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/printable.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +195,9 @@ static int check_request(const struct exchange *exchange, const struct budget_re
     if (body->search && body->search[0] == '\0') {
         return err_set(err, ERR_INVALID, "no search of %s has an empty name; give one, or none",
                        body->tenant);
+    }
+    if (body->search && printable_check("the name of a search", body->search, err) != 0) {
+        return ERR_INVALID;
     }
     return budgets_check(body->weight, body->budget_seconds, body->hour_seconds, err);
 }

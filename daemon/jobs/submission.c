@@ -9,6 +9,7 @@
 #include "daemon/jobs/submission.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/printable.h"
 #include "daemon/jobs/budgets.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/lifecycle.h"
@@ -106,6 +107,10 @@ static int check(const struct submit *submit, const struct devices *devices, str
 
     if (submit->search[0] == '\0' || submit->key[0] == '\0') {
         return err_set(err, ERR_INVALID, "search and key must not be empty");
+    }
+    if (printable_check("the name of a search", submit->search, err) != 0 ||
+        printable_check("the key of a job", submit->key, err) != 0) {
+        return ERR_INVALID;
     }
     if (spec->kind != JOB_COMPILE && spec->kind != JOB_MEASURE) {
         return err_set(err, ERR_INVALID, "a job of kind %llu", (unsigned long long)spec->kind);
@@ -377,7 +382,9 @@ static void check_blobs(struct submission *submission)
             given[count++] = *digest[i];
         }
     }
-    blob_check(submission->submissions->parts->blobs, given, count, on_blobs_checked, submission);
+    const struct blob_caller caller = {.tenant = submission->tenant, .name = submission->tenant};
+    blob_check(submission->submissions->parts->blobs, &caller, given, count, on_blobs_checked,
+               submission);
 }
 
 void submission_start(struct submissions *submissions, const char *tenant,

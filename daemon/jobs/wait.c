@@ -86,6 +86,17 @@ static void wait_free(struct parked *wait)
     free(wait);
 }
 
+// The turn of the caller whose WAIT is due.
+static void on_turn(void *owner)
+{
+    struct parked *wait = owner;
+    struct waits *waits = wait->waits;
+
+    DL_DELETE(waits->due, wait);
+    waits->on_due(waits->owner, wait->exchange, wait->ids, wait->id_count);
+    wait_free(wait);
+}
+
 static void make_due(struct parked *wait)
 {
     struct waits *waits = wait->waits;
@@ -94,17 +105,14 @@ static void make_due(struct parked *wait)
         (void)heap_remove(&waits->parked, wait->index);
         unlink_jobs(wait);
         DL_APPEND(waits->due, wait);
+        exchange_later(wait->exchange, on_turn, wait);
     }
 }
 
 static void tell_due(struct waits *waits)
 {
-    struct parked *wait;
-
-    while ((wait = waits->due)) {
-        DL_DELETE(waits->due, wait);
-        waits->on_due(waits->owner, wait->exchange, wait->ids, wait->id_count);
-        wait_free(wait);
+    while (waits->due) {
+        on_turn(waits->due);
     }
 }
 
@@ -118,9 +126,7 @@ static void set_timer(struct waits *waits)
     if (uv_is_closing((uv_handle_t *)&waits->timer)) {
         return;
     }
-    if (waits->due) {
-        (void)uv_timer_start(&waits->timer, on_timer, 0, 0);
-    } else if (first) {
+    if (first) {
         (void)uv_timer_start(&waits->timer, on_timer,
                              first->due_ms > now_ms ? first->due_ms - now_ms : 0, 0);
     } else {
@@ -137,7 +143,6 @@ static void on_timer(uv_timer_t *timer)
     while ((wait = heap_top(&waits->parked)) && wait->due_ms <= now_ms) {
         make_due(wait);
     }
-    tell_due(waits);
     set_timer(waits);
 }
 
@@ -160,7 +165,9 @@ bool waits_park(struct waits *waits, struct exchange *exchange, const uint64_t *
 {
     struct parked *wait = xcalloc(1, sizeof(*wait));
 
-    if (!exchange_park(exchange, on_drop, wait)) {
+    size_t held = sizeof(*wait) + id_count * sizeof(*ids) + job_count * sizeof(*wait->link);
+
+    if (!exchange_park(exchange, held, on_drop, wait)) {
         free(wait);
         return false;
     }

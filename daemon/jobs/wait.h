@@ -27,7 +27,8 @@ void waits_close(struct waits *waits);
 // are parked already; the caller then answers at once.
 bool waits_park(struct waits *waits, struct exchange *exchange, const uint64_t *ids,
                 size_t id_count, struct job *const *jobs, size_t job_count, uint64_t timeout_ms);
-// The job has finished: on_due is called for its WAITs in the next turn of the loop.
+// The job has finished: on_due is called for its WAITs in later turns of the loop, when it is their
+// callers' turn.
 void waits_wake(struct waits *waits, struct job *job);
 // Returns the number of parked WAITs.
 size_t waits_count(const struct waits *waits);

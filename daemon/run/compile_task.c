@@ -126,8 +126,8 @@ void compile_task_store(struct compile_task *task)
         compiled->toolchain = xstrdup(task->input.device_class->toolchain);
     }
     if (compiled->verdict == VERDICT_NONE) {
-        blob_put(task->compiler->parts->blobs, &compiled->object, &object, false, on_object_stored,
-                 task);
+        blob_put(task->compiler->parts->blobs, NULL, &compiled->object, &object, false,
+                 on_object_stored, task);
     } else {
         bytes_clear(&object);
         store_entry(task);

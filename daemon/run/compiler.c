@@ -24,6 +24,7 @@
 #include "daemon/run/compiler_inside.h"
 #include "daemon/run/outcome.h"
 #include "daemon/store/cache.h"
+#include "proto/result_check.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -239,8 +240,9 @@ static void on_looked_up(void *owner, const struct err *error, struct bytes *ans
         wait_for_slot(task);
         return;
     }
-    if (compiled.verdict == VERDICT_NONE &&
-        !blob_have(task->compiler->parts->blobs, &compiled.object)) {
+    if (compiled_check(&compiled, NULL) != 0 ||
+        (compiled.verdict == VERDICT_NONE &&
+         !blob_have(task->compiler->parts->blobs, &compiled.object))) {
         wait_for_slot(task);
     } else {
         compiled.cached = true;

@@ -320,6 +320,7 @@ static struct run *new_run(const struct daemon_parts *parts, const struct run_ev
     run->expected = (struct measure_expectation){
         .problem = setup->problem,
         .candidate = job->candidate,
+        .precision_log2 = isnan(job->precision_log2) ? CACHE_PRECISION_LOG2 : job->precision_log2,
         .sandbox_off = parts->limits.sandbox_off,
     };
     run->pair = device_control_pair(&setup->problem, &setup->baseline.source);

@@ -26,11 +26,11 @@ MUST_CHECK int outcome_read_compile(struct compile_outcome *ret, const struct by
 struct measure_expectation {
     struct digest problem;
     struct digest candidate; // of its source
+    double precision_log2;   // of the measurement; NaN: not known
     bool sandbox_off;
 };
 
-// The outcome of `kcast-exec measure` or `cuda-measure`. Its verdict is known. A ratio has an
-// estimate and cases, all numbers are finite and within what the method allows, and no digest
+// The outcome of `kcast-exec measure` or `cuda-measure`. It passes result_check, and no digest
 // differs from the expected ones.
 MUST_CHECK int outcome_read_measure(struct measure_outcome *ret, const struct bytes *outcome,
                                     const struct measure_expectation *expected, struct err *err);

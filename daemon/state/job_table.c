@@ -32,6 +32,7 @@ struct job_table {
     struct job *resident;           // list of the jobs with a result in memory, oldest first
     size_t resident_bytes;          // sum of their results
     size_t resident_max;            // limit of that sum
+    struct job_cursor *cursors;     // list of those that are of a walk
 };
 
 struct job_table *job_table_create(size_t resident_max, struct account_table *accounts)
@@ -127,10 +128,53 @@ static void drop_result(struct job_table *jobs, struct job *job)
     }
 }
 
+// --- walks that pause
+
+static struct job *after(const struct job_cursor *cursor, const struct job *job)
+{
+    return cursor->of_search ? job->by_key.next : job->by_id.next;
+}
+
+void job_cursor_begin(struct job_cursor *cursor, struct job_table *jobs,
+                      const struct search *search)
+{
+    *cursor = (struct job_cursor){
+        .jobs = jobs, .at = search ? search->jobs : jobs->by_id, .of_search = search};
+    DL_APPEND(jobs->cursors, cursor);
+}
+
+struct job *job_cursor_next(struct job_cursor *cursor)
+{
+    struct job *job = cursor->at;
+
+    cursor->at = job ? after(cursor, job) : NULL;
+    return job;
+}
+
+void job_cursor_end(struct job_cursor *cursor)
+{
+    if (cursor->jobs) {
+        DL_DELETE(cursor->jobs->cursors, cursor);
+        *cursor = (struct job_cursor){0};
+    }
+}
+
+static void move_cursors(struct job_table *jobs, const struct job *job)
+{
+    struct job_cursor *cursor;
+
+    DL_FOREACH (jobs->cursors, cursor) {
+        if (cursor->at == job) {
+            cursor->at = after(cursor, job);
+        }
+    }
+}
+
 void job_table_remove(struct job_table *jobs, struct job *job)
 {
     struct search *search = job->search;
 
+    move_cursors(jobs, job);
     drop_result(jobs, job);
     job_drop_compiled(job);
     jobs->census.state[job->state]--;

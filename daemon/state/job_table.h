@@ -48,6 +48,24 @@ const struct job_census *job_table_census(const struct job_table *jobs);
 // by search->jobs and job->by_key.next.
 struct job *job_table_first(const struct job_table *jobs);
 
+// A place in a walk that may pause. Jobs may be added and removed meanwhile: a walk sees every job
+// that is there all the time. Zeroed, it is of no walk.
+struct job_cursor {
+    struct job_table *jobs; // NULL: of no walk
+    struct job *at;         // the next job
+    bool of_search;         // through the jobs of one search
+    struct job_cursor *prev;
+    struct job_cursor *next;
+};
+
+// Begins a walk by age through the jobs of the search, or with NULL through all jobs.
+void job_cursor_begin(struct job_cursor *cursor, struct job_table *jobs,
+                      const struct search *search);
+// Returns the next job, NULL when there is none left or the cursor is of no walk.
+struct job *job_cursor_next(struct job_cursor *cursor);
+// Ends the walk. To be called before the cursor is freed. No-op when it is of none.
+void job_cursor_end(struct job_cursor *cursor);
+
 // Keeps the packed result of a job in memory and takes ownership of it. When the limit is exceeded,
 // older results are dropped, but not those that the ledger does not have.
 void job_table_keep_result(struct job_table *jobs, struct job *job, struct bytes *result_taken);

@@ -1,13 +1,16 @@
-// Design note. A put, check or load is one unit of work for libuv's thread pool. Everything it
-// needs is copied into it, so the threads share nothing but the store's constant root path. A file
-// is replaced by a rename, so equal puts at the same time do no harm. A file whose content does not
+// Design note. A put (blob_put.c), check or load is one unit of work for libuv's thread pool.
+// Everything it needs is copied into it, so the threads share nothing but the store's constant root
+// path. A file is replaced by a rename, so equal puts at the same time do no harm. A file whose content does not
 // have the digest of its name is removed by the reader that notices: the next BLOB_HAVE says that
 // it is missing, and whoever has the blob sends it again. The time of a file is when it was last
 // used (see blob_sweep.h). Files are written in ROOT/tmp, so that what a killed process leaves can
 // be found without looking at every folder.
-#include "daemon/store/blob.h"
+//
+// Puts and checks of callers stand in a line, so that one caller does not have all of libuv's
+// threads.
 #include "common/file.h"
 #include "common/log.h"
+#include "daemon/store/blob_inside.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,30 +20,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOAD_MAX 16 // blobs of one load
-#define TOUCH_S 600 // seconds by which a file's time may be behind
-#define TEMP_FOLDER "tmp"
-
-struct blob_store {
-    uv_loop_t *loop;
-    char *root;
-    uint64_t full; // puts that ended with ERR_NO_SPACE
-};
-
-struct put {
-    uv_work_t work;
-    struct blob_store *store;
-    struct digest digest;
-    struct bytes data;
-    bool durable;
-    struct err err; // why it failed
-    blob_put_done *done;
-    void *owner;
-};
+#define LOAD_MAX 16      // blobs of one load
+#define TOUCH_S 600      // seconds by which a file's time may be behind
+#define AT_ONCE 3        // works of callers at once; libuv has four threads
+#define AT_ONCE_CALLER 2 // of one caller
 
 struct check {
     uv_work_t work;
     struct blob_store *store;
+    struct line_place place;
     struct digest *digest; // all that were given, and afterwards those that are missing
     size_t count;
     blob_check_done *done;
@@ -61,7 +49,7 @@ struct load {
 
 int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const char *root, struct err *err)
 {
-    char *temp = xasprintf("%s/" TEMP_FOLDER, root);
+    char *temp = xasprintf("%s/" BLOB_TEMP_FOLDER, root);
     int rc = file_remove_tree(temp, err);
 
     if (rc == 0) {
@@ -74,6 +62,9 @@ int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const char *root
     struct blob_store *store = xcalloc(1, sizeof(*store));
     store->loop = loop;
     store->root = xstrdup(root);
+    store->quota = blob_quota_create();
+    store->line = line_create(AT_ONCE, AT_ONCE_CALLER);
+    store->may_wait = true;
     *ret = store;
     return 0;
 }
@@ -81,6 +72,8 @@ int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const char *root
 void blob_store_free(struct blob_store *store)
 {
     if (store) {
+        blob_quota_free(store->quota);
+        line_free(store->line);
         free(store->root);
         free(store);
     }
@@ -99,10 +92,7 @@ char *blob_path(const char *root, const struct digest *digest)
     return xasprintf("%s/%.*s/%s", root, BLOB_FOLDER_LEN, hex, hex + BLOB_FOLDER_LEN);
 }
 
-// Marks a blob as used now. Returns false when it is not there or cannot be marked, so that it
-// might be swept. The time is written at most every TOUCH_S, because writing may have to wait for
-// the disk; the sweep's grace period is several times as long.
-static bool touch(const char *path)
+bool blob_touch(const char *path)
 {
     struct stat info;
 
@@ -120,14 +110,14 @@ static bool touch(const char *path)
 bool blob_have(const struct blob_store *store, const struct digest *digest)
 {
     char *path = blob_path(store->root, digest);
-    bool have = touch(path);
+    bool have = blob_touch(path);
 
     free(path);
     return have;
 }
 
-static int read_verified(const struct blob_store *store, const struct digest *digest,
-                         struct bytes *ret, struct err *err)
+int blob_read_verified(const struct blob_store *store, const struct digest *digest,
+                       struct bytes *ret, struct err *err)
 {
     char *path = blob_path(store->root, digest);
     struct bytes data = {0};
@@ -155,76 +145,23 @@ static int read_verified(const struct blob_store *store, const struct digest *di
         goto out;
     }
     *ret = data;
-    (void)touch(path);
+    (void)blob_touch(path);
 out:
     free(path);
     return rc;
-}
-
-// Leaves an intact file alone and replaces a damaged one. The file is marked as used before it is
-// read, so that a sweep at the same time either leaves it or has removed it before.
-static int write_blob(const struct put *put, struct err *err)
-{
-    char *path = blob_path(put->store->root, &put->digest);
-    char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
-    char *temp_dir = xasprintf("%s/" TEMP_FOLDER, put->store->root);
-    char *temp = xasprintf("%s/%d", temp_dir, (int)gettid());
-    struct bytes old = {0};
-    int rc = 0;
-
-    if (touch(path) && read_verified(put->store, &put->digest, &old, NULL) == 0) {
-        goto out;
-    }
-    rc = file_make_dirs(dir, err);
-    if (rc == 0) {
-        rc = file_make_dirs(temp_dir, err);
-    }
-    if (rc == 0) {
-        rc = file_replace_through(path, temp, put->data.data, put->data.len, put->durable, err);
-    }
-out:
-    bytes_clear(&old);
-    free(temp);
-    free(temp_dir);
-    free(path);
-    free(dir);
-    return rc;
-}
-
-static void put_work(uv_work_t *work)
-{
-    struct put *put = work->data;
-    struct digest found = digest_of(put->data.data, put->data.len);
-
-    if (!digest_equal(&found, &put->digest)) {
-        (void)err_set(&put->err, ERR_INVALID, "the bytes of a blob do not have its digest");
-        return;
-    }
-    (void)write_blob(put, &put->err);
-}
-
-static void on_put(uv_work_t *work, int status)
-{
-    struct put *put = work->data;
-
-    if (status != 0) {
-        (void)err_set(&put->err, ERR_SYSTEM, "blob: %s", uv_strerror(status));
-    }
-    put->store->full += put->err.code == ERR_NO_SPACE;
-    put->done(put->owner, put->err.code != ERR_NONE ? &put->err : NULL);
-    bytes_clear(&put->data);
-    free(put);
 }
 
 // uv_queue_work refuses nothing but a missing callback, which is a defect.
-static void queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run,
-                       uv_after_work_cb after)
+void blob_queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run,
+                     uv_after_work_cb after)
 {
     if (uv_queue_work(store->loop, work, run, after) != 0) {
         log_event(LOG_ERROR, "blob-defect reason=\"uv_queue_work\"");
         abort();
     }
 }
+
+// --- checking and loading
 
 static void check_work(uv_work_t *work)
 {
@@ -244,13 +181,21 @@ static void on_check(uv_work_t *work, int status)
     struct check *check = work->data;
 
     (void)status; // the work is never cancelled
+    line_leave(&check->place);
     check->done(check->owner, check->digest, check->count);
     free(check->digest);
     free(check);
 }
 
-void blob_check(struct blob_store *store, const struct digest *digests, size_t count,
-                blob_check_done *done, void *owner)
+static void on_turn_to_check(void *owner)
+{
+    struct check *check = owner;
+
+    blob_queue_work(check->store, &check->work, check_work, on_check);
+}
+
+void blob_check(struct blob_store *store, const struct blob_caller *caller,
+                const struct digest *digests, size_t count, blob_check_done *done, void *owner)
 {
     struct check *check = xcalloc(1, sizeof(*check));
 
@@ -263,28 +208,7 @@ void blob_check(struct blob_store *store, const struct digest *digests, size_t c
     check->count = count;
     check->done = done;
     check->owner = owner;
-    queue_work(store, &check->work, check_work, on_check);
-}
-
-void blob_put(struct blob_store *store, const struct digest *digest, struct bytes *data_taken,
-              bool durable, blob_put_done *done, void *owner)
-{
-    struct put *put = xcalloc(1, sizeof(*put));
-
-    put->work.data = put;
-    put->store = store;
-    put->digest = *digest;
-    put->data = *data_taken;
-    *data_taken = (struct bytes){0};
-    put->durable = durable;
-    put->done = done;
-    put->owner = owner;
-    queue_work(store, &put->work, put_work, on_put);
-}
-
-uint64_t blob_store_full(const struct blob_store *store)
-{
-    return store->full;
+    line_enter(store->line, &check->place, caller->name, on_turn_to_check, check);
 }
 
 static void load_work(uv_work_t *work)
@@ -292,7 +216,7 @@ static void load_work(uv_work_t *work)
     struct load *load = work->data;
 
     for (size_t i = 0; i < load->count; i++) {
-        if (read_verified(load->store, &load->digest[i], &load->blob[i], &load->err) != 0) {
+        if (blob_read_verified(load->store, &load->digest[i], &load->blob[i], &load->err) != 0) {
             load->failed = i;
             return;
         }
@@ -329,5 +253,5 @@ void blob_load(struct blob_store *store, const struct digest *digests, size_t co
     load->count = count;
     load->done = done;
     load->owner = owner;
-    queue_work(store, &load->work, load_work, on_load);
+    blob_queue_work(store, &load->work, load_work, on_load);
 }

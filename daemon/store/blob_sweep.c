@@ -7,15 +7,20 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "daemon/store/blob.h"
+#include "daemon/store/blob_quota.h"
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
+#include <uthash.h>
 
+#define OWNERS_MAX 4096 // more tenants than can have tokens; blobs of further ones are nobody's
+#define NOBODY UINT32_MAX
 #define NAME_LEN (DIGEST_HEX_LEN - BLOB_FOLDER_LEN)
 #define BLOCK 512 // bytes of a unit of st_blocks on every file system
 
@@ -23,6 +28,14 @@ struct entry {
     struct digest digest;
     int64_t used_s;
     uint64_t bytes; // on the disk
+    uint32_t owner; // index of its tenant, or NOBODY
+};
+
+// A tenant of the walk, found by its name.
+struct owner {
+    char name[BLOB_OWNER_MAX + 1];
+    uint32_t index;
+    UT_hash_handle hh;
 };
 
 struct walk {
@@ -31,6 +44,8 @@ struct walk {
     int64_t now_s; // by the clock that stamps files
     struct entry *entries;
     size_t count;
+    struct owner *by_name;
+    struct blob_owner *owners; // by index
     struct blob_swept swept;
     blob_sweep_done *done;
     void *owner;
@@ -68,14 +83,42 @@ static uint64_t room_of(const struct stat *info)
     return room > BLOB_SWEEP_ROOM_MIN ? room : BLOB_SWEEP_ROOM_MIN;
 }
 
-static void add(struct walk *walk, const struct digest *digest, const struct stat *info)
+// Returns the index of the tenant that has sent the blob.
+static uint32_t find_owner(struct walk *walk, const char *path)
+{
+    char name[BLOB_OWNER_MAX + 1];
+    ssize_t len = lgetxattr(path, BLOB_OWNER_ATTRIBUTE, name, sizeof(name) - 1);
+    struct owner *owner;
+
+    if (len <= 0) {
+        return NOBODY;
+    }
+    name[len] = '\0';
+    HASH_FIND_STR(walk->by_name, name, owner);
+    if (!owner && walk->swept.owner_count < OWNERS_MAX) {
+        owner = xcalloc(1, sizeof(*owner));
+        memcpy(owner->name, name, (size_t)len + 1);
+        owner->index = (uint32_t)walk->swept.owner_count;
+        HASH_ADD_STR(walk->by_name, name, owner);
+        walk->owners = xgrow(walk->owners, walk->swept.owner_count, sizeof(*walk->owners));
+        walk->owners[walk->swept.owner_count++] = (struct blob_owner){.tenant = owner->name};
+    }
+    return owner ? owner->index : NOBODY;
+}
+
+static void add(struct walk *walk, const struct digest *digest, const struct stat *info,
+                uint32_t owner)
 {
     walk->entries = xgrow(walk->entries, walk->count, sizeof(*walk->entries));
     walk->entries[walk->count++] = (struct entry){
         .digest = *digest,
         .used_s = info->st_mtim.tv_sec,
         .bytes = room_of(info),
+        .owner = owner,
     };
+    if (owner != NOBODY) {
+        walk->owners[owner].bytes += room_of(info);
+    }
     walk->swept.bytes += room_of(info);
     walk->swept.files++;
 }
@@ -91,7 +134,7 @@ static void look_at(struct walk *walk, const char *dir, const char *name)
     struct stat info;
     if (strlen(name) == NAME_LEN && digest_parse(&digest, hex, NULL) == 0 &&
         lstat(path, &info) == 0 && S_ISREG(info.st_mode)) {
-        add(walk, &digest, &info);
+        add(walk, &digest, &info, find_owner(walk, path));
     }
     free(path);
 }
@@ -143,8 +186,27 @@ static void consider(struct walk *walk, const struct entry *entry)
         walk->swept.bytes -= entry->bytes;
         walk->swept.removed++;
         walk->swept.removed_bytes += entry->bytes;
+        if (entry->owner != NOBODY) {
+            walk->owners[entry->owner].bytes -= entry->bytes;
+        }
     }
     free(path);
+}
+
+static bool is_large_owner(const struct walk *walk, uint32_t owner)
+{
+    return owner != NOBODY && walk->sweep.tenant_max_bytes > 0 &&
+           walk->owners[owner].bytes > walk->sweep.tenant_max_bytes / 10 * 9;
+}
+
+static bool has_large_owner(const struct walk *walk)
+{
+    for (uint32_t i = 0; i < walk->swept.owner_count; i++) {
+        if (is_large_owner(walk, i)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void sweep_work(uv_work_t *work)
@@ -158,16 +220,20 @@ static void sweep_work(uv_work_t *work)
     walk_all(walk);
     if (walk->sweep.full && max > walk->swept.bytes) {
         max = walk->swept.bytes;
-    } else if (walk->swept.bytes <= max) {
+    }
+    bool all = walk->sweep.full || walk->swept.bytes > max;
+    if (!all && !has_large_owner(walk)) {
         return;
     }
     if (walk->sweep.keep_count > 0) {
         qsort(walk->sweep.keep, walk->sweep.keep_count, sizeof(*walk->sweep.keep), compare_digests);
     }
     qsort(walk->entries, walk->count, sizeof(*walk->entries), compare_times);
-    for (size_t i = 0; i < walk->count && walk->swept.bytes > max / 10 * 9 && !is_stopped(walk);
-         i++) {
-        consider(walk, &walk->entries[i]);
+    for (size_t i = 0; i < walk->count && !is_stopped(walk); i++) {
+        if ((all && walk->swept.bytes > max / 10 * 9) ||
+            is_large_owner(walk, walk->entries[i].owner)) {
+            consider(walk, &walk->entries[i]);
+        }
     }
 }
 
@@ -176,7 +242,15 @@ static void on_swept(uv_work_t *work, int status)
     struct walk *walk = work->data;
 
     (void)status; // the work is never cancelled
+    walk->swept.owners = walk->owners;
     walk->done(walk->owner, &walk->swept);
+    struct owner *owner;
+    struct owner *next;
+    HASH_ITER (hh, walk->by_name, owner, next) {
+        HASH_DEL(walk->by_name, owner);
+        free(owner);
+    }
+    free(walk->owners);
     free(walk->entries);
     free(walk->sweep.keep);
     free(walk);

@@ -1,4 +1,5 @@
 #include "daemon/store/cache.h"
+#include "proto/result_check.h"
 #include "proto/verdict.h"
 #include <math.h>
 
@@ -64,7 +65,11 @@ bool cache_adopt(const struct bytes *spec, double cached_cap_s, struct bytes *re
         message_clear(&job_spec_message, &wanted);
         return false;
     }
-    bool answers = cache_answers(&cached, cached_cap_s, &wanted, CACHE_CAP_S);
+    const struct result_subject subject = {.problem = wanted.problem,
+                                           .candidate = wanted.candidate,
+                                           .precision_log2 = NAN}; // it may have been another
+    bool answers = result_check(&cached, &subject, NULL) == 0 &&
+                   cache_answers(&cached, cached_cap_s, &wanted, CACHE_CAP_S);
     if (answers) {
         cached.cached = true;
         bytes_clear(result);

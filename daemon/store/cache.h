@@ -32,7 +32,8 @@ bool cache_answers(const struct result *cached, double cached_cap_s, const struc
                    double cap_s);
 
 // Does cache_answers for a packed job_spec and a packed result, as the ledger_adopt of ledger.h. A
-// result that is accepted gets its `cached` mark.
+// result that is about something else, or whose parts disagree (result_check), is not accepted. One
+// that is accepted gets its `cached` mark.
 bool cache_adopt(const struct bytes *spec, double cached_cap_s, struct bytes *result);
 
 // Packs a message. The result is empty when that is impossible: a defect, or more bytes than a

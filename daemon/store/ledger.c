@@ -32,6 +32,7 @@ struct ledger {
     uint64_t next_job;      // number of the next new job
     uint64_t results;       // entries of the result cache after the last batch
     uint64_t bytes;         // of the files after the last batch
+    uint64_t damaged;       // damaged rows that were found until the end of the last batch
     char *path;
     uv_thread_t thread;
     bool started;
@@ -50,6 +51,7 @@ struct batch {
     struct ledger_op *ops;
     uint64_t results; // in the result cache afterwards
     uint64_t bytes;   // of the ledger's files afterwards
+    uint64_t damaged; // damaged rows that were found so far
 };
 
 static uint64_t bytes_of(const char *path, const char *suffix)
@@ -132,6 +134,11 @@ uint64_t ledger_bytes(const struct ledger *ledger)
     return ledger->bytes;
 }
 
+uint64_t ledger_damaged(const struct ledger *ledger)
+{
+    return ledger->damaged;
+}
+
 static void op_free(struct ledger_op *op)
 {
     ledger_op_reset(op);
@@ -152,6 +159,7 @@ static void deliver_batch(struct mail *mail)
 
     batch->ledger->results = batch->results;
     batch->ledger->bytes = batch->bytes;
+    batch->ledger->damaged = batch->damaged;
     while (op) {
         struct ledger_op *next = op->next;
 
@@ -191,6 +199,7 @@ static void ledger_thread(void *data)
         batch->ops = ops;
         batch->results = ledger_sql_results(ledger->sql);
         batch->bytes = bytes_of_files(ledger->path);
+        batch->damaged = ledger_sql_damaged(ledger->sql);
         // The mailbox outlives this thread.
         (void)mailbox_post(ledger->mailbox, &batch->mail);
     }
@@ -198,8 +207,8 @@ static void ledger_thread(void *data)
 
 int ledger_start(struct ledger *ledger, uv_loop_t *loop, struct err *err)
 {
+    ledger->damaged = ledger_sql_damaged(ledger->sql); // while it was loaded
     int rc = mailbox_create(&ledger->mailbox, loop, err);
-
     if (rc != 0) {
         return rc;
     }

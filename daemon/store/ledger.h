@@ -33,13 +33,14 @@ struct ledger_job {
 };
 
 // Opens or creates path, checks it and brings it to the newest schema; starts no thread.
-// ERR_CORRUPT when the file is damaged or is no ledger, ERR_VERSION when a newer kcastd wrote it;
-// the file is unchanged then. page_max is the largest size in pages, for tests of a full disk; 0:
+// ERR_CORRUPT when the file is damaged or is no ledger, or its write-ahead log is of another
+// database, ERR_VERSION when a newer kcastd wrote it; the file is unchanged then. What may be missing
+// because the write-ahead log is damaged is told in the log. page_max is the largest size in pages, for tests of a full disk; 0:
 // no limit.
 MUST_CHECK int ledger_open(struct ledger **ret, const char *path, uint64_t page_max,
                            struct err *err);
 // Visits every job, oldest first; a row is valid during its visit. To be called before
-// ledger_start.
+// ledger_start. A job whose row is not as it was written is told, removed and not visited.
 MUST_CHECK int ledger_load(struct ledger *ledger,
                            int (*visit)(void *owner, const struct ledger_job *job, struct err *err),
                            void *owner, struct err *err);
@@ -56,7 +57,7 @@ struct ledger_account {
     int64_t at_s;      // wall clock when it was written
 };
 
-// Visits every account; a row is valid during its visit. Accounts of searches that were not written
+// Visits every account but those that are damaged; a row is valid during its visit. Accounts of searches that were not written
 // for LEDGER_ACCOUNT_DAYS are deleted first. To be called before ledger_start.
 #define LEDGER_ACCOUNT_DAYS 30
 MUST_CHECK int ledger_load_accounts(struct ledger *ledger,
@@ -66,8 +67,8 @@ MUST_CHECK int ledger_load_accounts(struct ledger *ledger,
 // What an operator has ordered for a device. The numbers are in files and never change.
 enum ledger_order_kind { LEDGER_DRAIN = 1, LEDGER_QUARANTINE = 2 };
 
-// Visits every order that an operator has given and not taken back; reason may be NULL. To be
-// called before ledger_start.
+// Visits every order that an operator has given and not taken back; reason may be NULL. One that is
+// damaged has become an order to drain the device that it names. To be called before ledger_start.
 MUST_CHECK int ledger_load_orders(struct ledger *ledger,
                                   void (*visit)(void *owner, const char *device, uint64_t kind,
                                                 const char *reason),
@@ -90,6 +91,10 @@ uint64_t ledger_results(const struct ledger *ledger);
 
 // The size of its files in bytes after the last batch.
 uint64_t ledger_bytes(const struct ledger *ledger);
+
+// The number of rows that were found damaged since the ledger was opened, after the last batch. Each
+// was told in the log and removed (ledger_damage.h).
+uint64_t ledger_damaged(const struct ledger *ledger);
 
 // error is NULL on success. answer[0..count) is what the function says; the callee may take bytes
 // and zero them. Called on the loop thread, never inside the function that posted. A callback may
@@ -132,7 +137,8 @@ void ledger_finish(struct ledger *ledger, const struct ledger_end *end, ledger_d
 // Deletes jobs. What the caches have from them stays.
 void ledger_forget(struct ledger *ledger, const uint64_t *jobs, size_t count, ledger_done *done,
                    void *owner);
-// answer[i] is the packed result of jobs[i], empty when it has none.
+// answer[i] is the packed result of jobs[i], empty when it has none, or when its row was damaged and
+// is gone.
 void ledger_read_results(struct ledger *ledger, const uint64_t *jobs, size_t count,
                          ledger_done *done, void *owner);
 

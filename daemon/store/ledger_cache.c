@@ -5,7 +5,9 @@
 // transaction fails. A hit in a batch that only reads must not cost a commit. It is noted, and
 // written with the next batch that writes. When NOTED_MAX hits are noted, further ones are dropped.
 #include "daemon/store/ledger_cache.h"
+#include "daemon/store/ledger_damage.h"
 #include "daemon/store/ledger_db.h"
+#include "daemon/store/ledger_schema.h"
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,8 @@ enum statement { FIND, INSERT, REFRESH, USE, DROP, TRIM, STATEMENT_COUNT };
 
 #define NEXT_USE(table) "(SELECT ifnull(max(used), 0) + 1 FROM " table ")"
 #define USE_TEXT(table) "UPDATE " table " SET used = " NEXT_USE(table) " WHERE key = ?1"
+#define RESULT_DIGEST_NEW "row_digest('result', ?1, ?2, ?4, ?3)"
+#define COMPILED_DIGEST_NEW "row_digest('compiled', ?1, ?2, ?3)"
 #define DROP_TEXT(table) "DELETE FROM " table " WHERE key = ?1"
 #define TRIM_TEXT(table)                                                                           \
     "DELETE FROM " table " WHERE rowid IN (SELECT rowid FROM " table                               \
@@ -25,22 +29,26 @@ enum statement { FIND, INSERT, REFRESH, USE, DROP, TRIM, STATEMENT_COUNT };
 static const char *const text[LEDGER_CACHE_COUNT][STATEMENT_COUNT] = {
     [LEDGER_CACHE_RESULT] =
         {
-            [FIND] = "SELECT result, cap_s FROM result WHERE key = ?1",
-            [INSERT] = "INSERT INTO result (key, created_at, result, cap_s, used)"
-                       " VALUES (?1,?2,?3,?4," NEXT_USE("result") ")",
-            [REFRESH] = "UPDATE result SET created_at = ?2, result = ?3, cap_s = ?4,"
-                        " used = " NEXT_USE("result") " WHERE key = ?1",
+            [FIND] = "SELECT result, rowid, digest IS " LEDGER_RESULT_DIGEST ", cap_s"
+                     " FROM result WHERE key = ?1",
+            [INSERT] = "INSERT INTO result (key, created_at, result, cap_s, digest, used)"
+                       " VALUES (?1, ?2, ?3, ?4," RESULT_DIGEST_NEW "," NEXT_USE("result") ")",
+            [REFRESH] =
+                "UPDATE result SET created_at = ?2, result = ?3, cap_s = ?4,"
+                " digest = " RESULT_DIGEST_NEW ", used = " NEXT_USE("result") " WHERE key = ?1",
             [USE] = USE_TEXT("result"),
             [DROP] = DROP_TEXT("result"),
             [TRIM] = TRIM_TEXT("result"),
         },
     [LEDGER_CACHE_COMPILED] =
         {
-            [FIND] = "SELECT compiled, 0.0 FROM compiled WHERE key = ?1",
-            [INSERT] = "INSERT INTO compiled (key, created_at, compiled, used)"
-                       " VALUES (?1,?2,?3," NEXT_USE("compiled") ")",
-            [REFRESH] = "UPDATE compiled SET created_at = ?2, compiled = ?3,"
-                        " used = " NEXT_USE("compiled") " WHERE key = ?1",
+            [FIND] = "SELECT compiled, rowid, digest IS " LEDGER_COMPILED_DIGEST ", 0.0"
+                     " FROM compiled WHERE key = ?1",
+            [INSERT] = "INSERT INTO compiled (key, created_at, compiled, digest, used)"
+                       " VALUES (?1, ?2, ?3," COMPILED_DIGEST_NEW "," NEXT_USE("compiled") ")",
+            [REFRESH] =
+                "UPDATE compiled SET created_at = ?2, compiled = ?3,"
+                " digest = " COMPILED_DIGEST_NEW ", used = " NEXT_USE("compiled") " WHERE key = ?1",
             [USE] = USE_TEXT("compiled"),
             [DROP] = DROP_TEXT("compiled"),
             [TRIM] = TRIM_TEXT("compiled"),
@@ -52,13 +60,19 @@ static const char *const count_text[LEDGER_CACHE_COUNT] = {
     [LEDGER_CACHE_COMPILED] = "SELECT count(*) FROM compiled",
 };
 
+static const char *const table[LEDGER_CACHE_COUNT] = {
+    [LEDGER_CACHE_RESULT] = "result",
+    [LEDGER_CACHE_COMPILED] = "compiled",
+};
+
 struct use {
     enum ledger_cache_kind kind;
     struct digest key;
 };
 
 struct ledger_caches {
-    sqlite3 *db; // the caller's
+    sqlite3 *db;                  // the caller's
+    struct ledger_damage *damage; // the caller's
     sqlite3_stmt *statement[LEDGER_CACHE_COUNT][STATEMENT_COUNT];
     uint64_t count[LEDGER_CACHE_COUNT];  // entries, with the changes of the open transaction
     uint64_t before[LEDGER_CACHE_COUNT]; // entries, without these
@@ -79,17 +93,18 @@ static int prepare(struct ledger_caches *caches, enum ledger_cache_kind kind, st
     return 0;
 }
 
-int ledger_caches_open(struct ledger_caches **ret, struct sqlite3 *db, struct err *err)
+int ledger_caches_open(struct ledger_caches **ret, struct ledger_damage *damage, struct err *err)
 {
     struct ledger_caches *caches = xcalloc(1, sizeof(*caches));
 
-    caches->db = db;
+    caches->db = damage->db;
+    caches->damage = damage;
     for (enum ledger_cache_kind kind = 0; kind < LEDGER_CACHE_COUNT; kind++) {
         int64_t count = 0;
         int rc = prepare(caches, kind, err);
 
         if (rc == 0) {
-            rc = ledger_db_number(db, count_text[kind], &count, err);
+            rc = ledger_db_number(damage->db, count_text[kind], &count, err);
         }
         if (rc != 0) {
             ledger_caches_close(caches);
@@ -134,10 +149,11 @@ static sqlite3_stmt *bind_key(struct ledger_caches *caches, enum ledger_cache_ki
 }
 
 // Runs a statement that returns no rows. *ret_changed is the number of rows that it has changed.
-static int run(struct ledger_caches *caches, sqlite3_stmt *statement, uint64_t *ret_changed,
-               struct err *err)
+static int run(struct ledger_caches *caches, enum ledger_cache_kind kind, sqlite3_stmt *statement,
+               uint64_t *ret_changed, struct err *err)
 {
-    int rc = sqlite3_step(statement) == SQLITE_DONE ? 0 : ledger_db_failed(caches->db, err);
+    int code = ledger_damage_step(caches->damage, table[kind], statement);
+    int rc = code == SQLITE_DONE ? 0 : ledger_db_failed(caches->db, err);
 
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);
@@ -152,7 +168,7 @@ static int write_use(struct ledger_caches *caches, enum ledger_cache_kind kind,
 {
     uint64_t changed;
 
-    return run(caches, bind_key(caches, kind, USE, key), &changed, err);
+    return run(caches, kind, bind_key(caches, kind, USE, key), &changed, err);
 }
 
 int ledger_caches_begin(struct ledger_caches *caches, bool write, struct err *err)
@@ -178,28 +194,56 @@ void ledger_caches_end(struct ledger_caches *caches, bool committed)
     }
 }
 
+static const char *const what_now[LEDGER_CACHE_COUNT] = {
+    [LEDGER_CACHE_RESULT] = "it is measured again when it is asked for",
+    [LEDGER_CACHE_COMPILED] = "it is compiled again when it is asked for",
+};
+
+// Deletes an entry that is not as it was written. rowid is 0 when not even that can be read.
+static void remove_damaged(struct ledger_caches *caches, enum ledger_cache_kind kind, int64_t rowid,
+                           const struct digest *key)
+{
+    char name[DIGEST_HEX_LEN + 1];
+    int before = sqlite3_total_changes(caches->db);
+
+    digest_hex(key, name);
+    if (rowid == 0) {
+        ledger_damage_tell(caches->damage, table[kind], name, what_now[kind]);
+        return;
+    }
+    ledger_damage_remove(caches->damage, table[kind], rowid, name, what_now[kind]);
+    caches->count[kind] -= sqlite3_total_changes(caches->db) > before;
+}
+
 int ledger_cache_find(struct ledger_caches *caches, enum ledger_cache_kind kind,
                       const struct digest *key, struct bytes *ret, double *ret_cap_s,
                       struct err *err)
 {
     sqlite3_stmt *statement = bind_key(caches, kind, FIND, key);
     int code = sqlite3_step(statement);
+    bool damaged = code == SQLITE_ROW && sqlite3_column_int(statement, 2) == 0;
+    int64_t rowid = damaged ? sqlite3_column_int64(statement, 1) : 0;
 
     *ret = (struct bytes){0};
     int rc = 0;
-    if (code == SQLITE_ROW) {
+    if (code == SQLITE_ROW && !damaged) {
         const void *data = sqlite3_column_blob(statement, 0);
         int len = sqlite3_column_bytes(statement, 0);
 
         *ret = data && len > 0 ? bytes_copy(data, (size_t)len) : (struct bytes){0};
         if (ret_cap_s) {
-            *ret_cap_s = sqlite3_column_double(statement, 1);
+            *ret_cap_s = sqlite3_column_double(statement, 3);
         }
-    } else if (code != SQLITE_DONE) {
+    } else if ((code & 0xff) == SQLITE_CORRUPT) { // an extended code has more bits
+        damaged = true;
+    } else if (code != SQLITE_ROW && code != SQLITE_DONE) {
         rc = ledger_db_failed(caches->db, err);
     }
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);
+    if (damaged) {
+        remove_damaged(caches, kind, rowid, key);
+    }
     return rc;
 }
 
@@ -225,7 +269,7 @@ static int trim(struct ledger_caches *caches, enum ledger_cache_kind kind, struc
     }
     (void)sqlite3_bind_int64(statement, 1, (sqlite3_int64)(over < TRIM_MAX ? over : TRIM_MAX));
     uint64_t deleted = 0;
-    int rc = run(caches, statement, &deleted, err);
+    int rc = run(caches, kind, statement, &deleted, err);
     caches->count[kind] -= deleted;
     return rc;
 }
@@ -245,7 +289,7 @@ int ledger_cache_keep(struct ledger_caches *caches, enum ledger_cache_kind kind,
         if (kind == LEDGER_CACHE_RESULT) {
             (void)sqlite3_bind_double(statement, 4, cap_s);
         }
-        int rc = run(caches, statement, &changed, err);
+        int rc = run(caches, kind, statement, &changed, err);
         if (rc != 0) {
             return rc;
         }
@@ -258,7 +302,7 @@ int ledger_cache_drop(struct ledger_caches *caches, enum ledger_cache_kind kind,
                       const struct digest *key, struct err *err)
 {
     uint64_t deleted = 0;
-    int rc = run(caches, bind_key(caches, kind, DROP, key), &deleted, err);
+    int rc = run(caches, kind, bind_key(caches, kind, DROP, key), &deleted, err);
 
     caches->count[kind] -= deleted;
     return rc;

@@ -11,14 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sqlite3;
+struct ledger_damage;
 struct ledger_caches;
 
 enum ledger_cache_kind { LEDGER_CACHE_RESULT, LEDGER_CACHE_COMPILED, LEDGER_CACHE_COUNT };
 
-// db has the newest schema and outlives the caches. On failure (as ledger_db_failed) nothing is
-// left behind.
-MUST_CHECK int ledger_caches_open(struct ledger_caches **ret, struct sqlite3 *db, struct err *err);
+// damage has the connection, with the newest schema, and outlives the caches. On failure (as
+// ledger_db_failed) nothing is left behind.
+MUST_CHECK int ledger_caches_open(struct ledger_caches **ret, struct ledger_damage *damage,
+                                  struct err *err);
 void ledger_caches_close(struct ledger_caches *caches); // NULL is fine
 // From its next new entry on each cache has at most this many entries; 0: any number. A new entry
 // pushes at most a thousand old ones out, so that no transaction takes long after the limit was
@@ -36,6 +37,7 @@ void ledger_caches_end(struct ledger_caches *caches, bool committed);
 
 // Sets *ret to the value of the entry, empty when there is none; the caller frees it. *ret_cap_s
 // (may be NULL) is the cap with which a result was kept. Does not count as a use.
+// An entry that is not as it was written is told and deleted, and then there is none.
 MUST_CHECK int ledger_cache_find(struct ledger_caches *caches, enum ledger_cache_kind kind,
                                  const struct digest *key, struct bytes *ret, double *ret_cap_s,
                                  struct err *err);

@@ -1,8 +1,13 @@
 // Design note. A file that is refused is refused before anything is written. The schema's version
-// and the application's mark are read first, and then the content is checked. Only a small file is
+// and the application's mark are read first, and then the content is checked. Before all that the
+// write-ahead log is looked at: one of another database would be applied, and one without its
+// database deleted. Only a small file is
 // checked as a whole; damage of a larger one shows when it is used.
 #include "daemon/store/ledger_db.h"
+#include "common/log.h"
 #include "common/mem.h"
+#include "common/row_digest.h"
+#include "common/wal.h"
 #include "daemon/store/ledger_schema.h"
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -159,17 +164,37 @@ static int set_up(sqlite3 *db, uint64_t page_max, struct err *err)
     return rc;
 }
 
+// Looks at the write-ahead log before SQLite does, which says nothing of what it ignores.
+static int check_log(const char *path, struct err *err)
+{
+    struct wal_report report;
+    int rc = wal_examine(&report, path, err);
+
+    if (rc == 0 && report.state == WAL_FOREIGN) {
+        rc = err_set(err, ERR_CORRUPT, "%s", report.text);
+    } else if (rc == 0 && report.state == WAL_DAMAGED) {
+        log_event(LOG_ERROR, "ledger-log-damaged commits=%llu lost=%llu reason=\"%s\"",
+                  (unsigned long long)report.commits, (unsigned long long)report.lost_commits,
+                  report.text);
+    }
+    return rc;
+}
+
 int ledger_db_open(struct sqlite3 **ret, const char *path, uint64_t page_max, struct err *err)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     sqlite3 *db = NULL;
-    int rc;
+    int rc = check_log(path, err);
 
+    if (rc != 0) {
+        return rc;
+    }
     if (sqlite3_open_v2(path, &db, flags, NULL) != SQLITE_OK) {
         rc = db ? ledger_db_failed(db, err) : err_set(err, ERR_SYSTEM, "%s: no memory", path);
     } else {
         (void)sqlite3_busy_timeout(db, BUSY_MS);
-        rc = set_up(db, page_max, err);
+        rc = row_digest_register(db, err);
+        rc = rc == 0 ? set_up(db, page_max, err) : rc;
     }
     if (rc != 0) {
         (void)sqlite3_close(db);

@@ -1,3 +1,7 @@
+// Design note. Each row has the digest of its other columns, with its key and the name of its table,
+// in the column `digest` (common/row_digest.h). It is written with the row and compared whenever the
+// row is read (ledger_damage.h). The column `used` of the caches is left out: it changes with every
+// use, and what it decides is only which entry goes first.
 #include "daemon/store/ledger_schema.h"
 
 // In all tables times are seconds since 1970, and spec, result and compiled are packed messages
@@ -104,6 +108,26 @@ static const char migration_6[] =
     "UPDATE job SET cause = 2 WHERE state = 5 AND reason LIKE 'BUDGET: %';"
     "UPDATE job SET cause = 1 WHERE state = 5 AND reason = 'cancelled by its client';";
 
-const char *const ledger_migration[] = {migration_1, migration_2, migration_3,
-                                        migration_4, migration_5, migration_6};
+// Every row gets its digest at once, because a row without one is damaged: otherwise a changed bit
+// that hides the last column would make a row look like one of before.
+#define FILL_DIGESTS                                                                               \
+    "UPDATE job SET digest = " LEDGER_JOB_DIGEST ";"                                               \
+    "UPDATE result SET digest = " LEDGER_RESULT_DIGEST ";"                                         \
+    "UPDATE compiled SET digest = " LEDGER_COMPILED_DIGEST ";"                                     \
+    "UPDATE account SET digest = " LEDGER_ACCOUNT_DIGEST ";"                                       \
+    "UPDATE device_order SET digest = " LEDGER_ORDER_DIGEST ";"
+
+const char ledger_fill_digests[] = FILL_DIGESTS;
+
+static const char migration_7[] =
+    // The digest of each row. A later migration that adds a column fills them again, with what the
+    // macros say then.
+    "ALTER TABLE job ADD COLUMN digest BLOB;"
+    "ALTER TABLE result ADD COLUMN digest BLOB;"
+    "ALTER TABLE compiled ADD COLUMN digest BLOB;"
+    "ALTER TABLE account ADD COLUMN digest BLOB;"
+    "ALTER TABLE device_order ADD COLUMN digest BLOB;" FILL_DIGESTS;
+
+const char *const ledger_migration[] = {migration_1, migration_2, migration_3, migration_4,
+                                        migration_5, migration_6, migration_7};
 const size_t ledger_migration_count = sizeof(ledger_migration) / sizeof(ledger_migration[0]);

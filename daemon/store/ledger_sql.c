@@ -1,11 +1,11 @@
 // Design note. ledger.c has the design of the ledger. Statements are prepared once, from one table,
-// and found by their index. Numbers on the wire are unsigned and those of SQLite are signed; the 64
-// bits are stored as they are.
+// and found by their index. The tables of jobs and of the caches have modules of their own.
 #include "daemon/store/ledger_sql.h"
 #include "daemon/store/ledger_account.h"
 #include "daemon/store/ledger_cache.h"
+#include "daemon/store/ledger_damage.h"
 #include "daemon/store/ledger_db.h"
-#include "proto/verdict.h"
+#include "daemon/store/ledger_jobs.h"
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -16,19 +16,9 @@ enum statement {
     SQL_BEGIN,
     SQL_COMMIT,
     SQL_ROLLBACK,
-    SQL_INSERT_JOB,
-    SQL_MOVE_JOB,
-    SQL_FINISH_JOB,
-    SQL_FORGET_JOB,
-    SQL_JOB_RESULT,
     SQL_ORDER,
     SQL_DROP_ORDER,
-    SQL_LOAD_ORDERS,
-    SQL_LOAD_JOBS,
-    SQL_NEXT_JOB,
     SQL_KEEP_ACCOUNT,
-    SQL_FORGET_ACCOUNTS,
-    SQL_LOAD_ACCOUNTS,
     SQL_COUNT,
 };
 
@@ -36,32 +26,16 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
-    [SQL_INSERT_JOB] = "INSERT INTO job (id, search, key, spec, priority, state, attempt,"
-                       " submitted_at, finished_at, result, tenant, class)"
-                       " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-    [SQL_MOVE_JOB] = "UPDATE job SET state = ?2, attempt = ?3 WHERE id = ?1 AND finished_at = 0",
-    // A job that has ended stays as it ended.
-    [SQL_FINISH_JOB] = "UPDATE job SET state = ?2, attempt = ?3, reason = ?4, finished_at = ?5,"
-                       " result = ?6, cause = ?7 WHERE id = ?1 AND finished_at = 0",
-    [SQL_FORGET_JOB] = "DELETE FROM job WHERE id = ?",
-    [SQL_JOB_RESULT] = "SELECT result FROM job WHERE id = ?",
-    [SQL_ORDER] = "INSERT OR REPLACE INTO device_order (device, kind, reason, created_at)"
-                  " VALUES (?,?,?,?)",
+    [SQL_ORDER] = LEDGER_ORDER_KEEP,
     [SQL_DROP_ORDER] = "DELETE FROM device_order WHERE device = ? AND kind = ?",
-    [SQL_LOAD_ORDERS] = "SELECT device, kind, reason FROM device_order",
-    [SQL_LOAD_JOBS] = "SELECT id, search, key, spec, priority, state, attempt, reason, finished_at,"
-                      " tenant, class, cause FROM job ORDER BY id",
-    [SQL_NEXT_JOB] = "SELECT 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0)",
-    [SQL_KEEP_ACCOUNT] = "INSERT OR REPLACE INTO account (tenant, search, weight, limit_s,"
-                         " per_hour_s, used_s, tokens_s, at) VALUES (?,?,?,?,?,?,?,?)",
-    [SQL_FORGET_ACCOUNTS] = "DELETE FROM account WHERE search <> '' AND at < ?",
-    [SQL_LOAD_ACCOUNTS] = "SELECT tenant, search, weight, limit_s, per_hour_s, used_s, tokens_s, at"
-                          " FROM account ORDER BY tenant, search",
+    [SQL_KEEP_ACCOUNT] = LEDGER_ACCOUNT_KEEP,
 };
 
 struct ledger_sql {
     sqlite3 *db;
     sqlite3_stmt *statement[SQL_COUNT];
+    struct ledger_damage damage;
+    struct ledger_jobs *jobs;
     struct ledger_caches *caches;
     uint64_t commits; // counted for KCASTD_DIE_AT
     const char *die_at;
@@ -87,10 +61,15 @@ int ledger_sql_open(struct ledger_sql **ret, const char *path, uint64_t page_max
     sql->die_at = getenv("KCASTD_DIE_AT");
 #endif
     if (rc == 0) {
+        sql->damage =
+            (struct ledger_damage){.db = sql->db, .path = sqlite3_db_filename(sql->db, "main")};
         rc = prepare_all(sql, err);
     }
     if (rc == 0) {
-        rc = ledger_caches_open(&sql->caches, sql->db, err);
+        rc = ledger_jobs_open(&sql->jobs, &sql->damage, err);
+    }
+    if (rc == 0) {
+        rc = ledger_caches_open(&sql->caches, &sql->damage, err);
     }
     if (rc != 0) {
         ledger_sql_close(sql);
@@ -109,6 +88,7 @@ void ledger_sql_close(struct ledger_sql *sql)
         (void)sqlite3_finalize(sql->statement[i]);
     }
     ledger_caches_close(sql->caches);
+    ledger_jobs_close(sql->jobs);
     (void)sqlite3_close(sql->db);
     free(sql);
 }
@@ -140,28 +120,14 @@ static void bind_text(sqlite3_stmt *statement, int index, const char *text)
     (void)sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
 }
 
-static void bind_blob(sqlite3_stmt *statement, int index, const void *data, size_t len)
-{
-    (void)sqlite3_bind_blob64(statement, index, data, len, SQLITE_STATIC);
-}
-
-static struct bytes column_bytes(sqlite3_stmt *statement, int column)
-{
-    const void *data = sqlite3_column_blob(statement, column);
-    int len = sqlite3_column_bytes(statement, column);
-
-    return data && len > 0 ? bytes_copy(data, (size_t)len) : (struct bytes){0};
-}
-
 int ledger_sql_next_job(struct ledger_sql *sql, uint64_t *ret, struct err *err)
 {
-    int64_t next = 0;
-    int rc = ledger_db_number(sql->db, sql_text[SQL_NEXT_JOB], &next, err);
+    return ledger_jobs_next(sql->jobs, ret, err);
+}
 
-    if (rc == 0) {
-        *ret = (uint64_t)next;
-    }
-    return rc;
+uint64_t ledger_sql_damaged(const struct ledger_sql *sql)
+{
+    return sql->damage.rows_found;
 }
 
 uint64_t ledger_sql_results(const struct ledger_sql *sql)
@@ -169,65 +135,18 @@ uint64_t ledger_sql_results(const struct ledger_sql *sql)
     return ledger_cache_count(sql->caches, LEDGER_CACHE_RESULT);
 }
 
-static struct ledger_job job_of_row(sqlite3_stmt *row)
-{
-    return (struct ledger_job){
-        .id = (uint64_t)sqlite3_column_int64(row, 0),
-        .search = (const char *)sqlite3_column_text(row, 1),
-        .key = (const char *)sqlite3_column_text(row, 2),
-        .spec = {.data = (unsigned char *)(uintptr_t)sqlite3_column_blob(row, 3),
-                 .len = (size_t)sqlite3_column_bytes(row, 3)},
-        .priority = (uint64_t)sqlite3_column_int64(row, 4),
-        .state = (uint64_t)sqlite3_column_int64(row, 5),
-        .attempt = (uint64_t)sqlite3_column_int64(row, 6),
-        .reason = (const char *)sqlite3_column_text(row, 7),
-        .finished_s = sqlite3_column_int64(row, 8),
-        .tenant = (const char *)sqlite3_column_text(row, 9),
-        .wanted_class = (uint64_t)sqlite3_column_int64(row, 10),
-        .cause = (uint64_t)sqlite3_column_int64(row, 11),
-    };
-}
-
 int ledger_sql_load(struct ledger_sql *sql,
                     int (*visit)(void *owner, const struct ledger_job *job, struct err *err),
                     void *owner, struct err *err)
 {
-    sqlite3_stmt *row = sql->statement[SQL_LOAD_JOBS];
-    int rc = 0;
-    int code;
-
-    while (rc == 0 && (code = sqlite3_step(row)) != SQLITE_DONE) {
-        if (code == SQLITE_ROW) {
-            struct ledger_job job = job_of_row(row);
-
-            rc = visit(owner, &job, err);
-        } else {
-            rc = ledger_db_failed(sql->db, err);
-        }
-    }
-    (void)sqlite3_reset(row);
-    return rc;
+    return ledger_jobs_load(sql->jobs, visit, owner, err);
 }
 
 int ledger_sql_load_accounts(struct ledger_sql *sql, int64_t forget_before_s,
                              void (*visit)(void *owner, const struct ledger_account *row),
                              void *owner, struct err *err)
 {
-    sqlite3_stmt *row = sql->statement[SQL_LOAD_ACCOUNTS];
-
-    (void)sqlite3_bind_int64(sql->statement[SQL_FORGET_ACCOUNTS], 1, forget_before_s);
-    int rc = step_done(sql, SQL_FORGET_ACCOUNTS, err);
-    int code = SQLITE_DONE;
-    while (rc == 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct ledger_account account = ledger_account_of_row(row);
-
-        visit(owner, &account);
-    }
-    if (rc == 0 && code != SQLITE_DONE) {
-        rc = ledger_db_failed(sql->db, err);
-    }
-    (void)sqlite3_reset(row);
-    return rc;
+    return ledger_accounts_load(&sql->damage, forget_before_s, visit, owner, err);
 }
 
 int ledger_sql_load_orders(struct ledger_sql *sql,
@@ -235,21 +154,7 @@ int ledger_sql_load_orders(struct ledger_sql *sql,
                                          const char *reason),
                            void *owner, struct err *err)
 {
-    sqlite3_stmt *row = sql->statement[SQL_LOAD_ORDERS];
-    int rc = 0;
-    int code;
-
-    while (rc == 0 && (code = sqlite3_step(row)) != SQLITE_DONE) {
-        if (code == SQLITE_ROW) {
-            visit(owner, (const char *)sqlite3_column_text(row, 0),
-                  (uint64_t)sqlite3_column_int64(row, 1),
-                  (const char *)sqlite3_column_text(row, 2));
-        } else {
-            rc = ledger_db_failed(sql->db, err);
-        }
-    }
-    (void)sqlite3_reset(row);
-    return rc;
+    return ledger_orders_load(&sql->damage, visit, owner, err);
 }
 
 static struct bytes *make_answer(struct ledger_op *op, size_t count)
@@ -259,22 +164,14 @@ static struct bytes *make_answer(struct ledger_op *op, size_t count)
     return op->answer;
 }
 
-// Sets *ret to the packed result of a job; leaves it alone when there is none.
-static int find_job_result(struct ledger_sql *sql, uint64_t id, struct bytes *ret, struct err *err)
+// Notes the use of an entry. It decides only how long the entry is kept.
+static int use(struct ledger_sql *sql, enum ledger_cache_kind kind, const struct digest *key,
+               struct err *err)
 {
-    sqlite3_stmt *statement = sql->statement[SQL_JOB_RESULT];
+    struct err defect = ERR_INIT;
+    int rc = ledger_cache_use(sql->caches, kind, key, &defect);
 
-    bind_u64(statement, 1, id);
-    int code = sqlite3_step(statement);
-    int rc = 0;
-    if (code == SQLITE_ROW) {
-        *ret = column_bytes(statement, 0);
-    } else if (code != SQLITE_DONE) {
-        rc = ledger_db_failed(sql->db, err);
-    }
-    (void)sqlite3_reset(statement);
-    (void)sqlite3_clear_bindings(statement);
-    return rc;
+    return rc == 0 || rc == ERR_CORRUPT ? 0 : err_set(err, defect.code, "%s", defect.text);
 }
 
 // answer[0] is the cached result that answers the spec of the operation.
@@ -294,7 +191,7 @@ static int read_cached(struct ledger_sql *sql, struct ledger_op *op, struct err 
         bytes_clear(cached);
         return 0;
     }
-    return ledger_cache_use(sql->caches, LEDGER_CACHE_RESULT, &op->digest, err);
+    return use(sql, LEDGER_CACHE_RESULT, &op->digest, err);
 }
 
 // answer[0] is the compilation with the key of the operation.
@@ -306,56 +203,37 @@ static int read_compiled(struct ledger_sql *sql, struct ledger_op *op, struct er
     if (rc != 0 || !found->data) {
         return rc;
     }
-    return ledger_cache_use(sql->caches, LEDGER_CACHE_COMPILED, &op->digest, err);
+    return use(sql, LEDGER_CACHE_COMPILED, &op->digest, err);
 }
 
 static int run_submit(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
-    sqlite3_stmt *insert = sql->statement[SQL_INSERT_JOB];
     int rc = read_cached(sql, op, err);
 
-    if (rc != 0) {
-        return rc;
-    }
-    const struct bytes *cached = &op->answer[0];
-    bool done = cached->data;
-    bind_u64(insert, 1, op->id);
-    bind_text(insert, 2, op->search);
-    bind_text(insert, 3, op->key);
-    bind_blob(insert, 4, op->bytes.data, op->bytes.len);
-    bind_u64(insert, 5, op->priority);
-    bind_u64(insert, 6, done ? (uint64_t)JOB_DONE : op->state);
-    bind_u64(insert, 7, op->attempt);
-    (void)sqlite3_bind_int64(insert, 8, op->now_s);
-    (void)sqlite3_bind_int64(insert, 9, done ? op->now_s : 0);
-    if (done) {
-        bind_blob(insert, 10, cached->data, cached->len);
-    }
-    bind_text(insert, 11, op->tenant);
-    bind_u64(insert, 12, op->wanted_class);
-    return step_done(sql, SQL_INSERT_JOB, err);
+    return rc != 0 ? rc : ledger_jobs_insert(sql->jobs, op, &op->answer[0], err);
 }
 
+// Keeps what the operation has in a cache. Where the cache's table is so damaged that this cannot be
+// done, it goes without: the end of a job must not wait for it.
 static int keep(struct ledger_sql *sql, enum ledger_cache_kind kind, const struct ledger_op *op,
                 struct err *err)
 {
-    return ledger_cache_keep(sql->caches, kind, &op->digest, op->now_s, op->cap_s, &op->bytes, err);
+    struct err defect = ERR_INIT;
+    int rc = ledger_cache_keep(sql->caches, kind, &op->digest, op->now_s, op->cap_s, &op->bytes,
+                               &defect);
+
+    if (rc == ERR_CORRUPT) {
+        ledger_damage_tell(&sql->damage, kind == LEDGER_CACHE_RESULT ? "result" : "compiled",
+                           "a new one", defect.text);
+        return 0;
+    }
+    return rc == 0 ? 0 : err_set(err, defect.code, "%s", defect.text);
 }
 
 static int run_finish(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
 {
-    sqlite3_stmt *finish = sql->statement[SQL_FINISH_JOB];
+    int rc = ledger_jobs_finish(sql->jobs, op, err);
 
-    bind_u64(finish, 1, op->id);
-    bind_u64(finish, 2, op->state);
-    bind_u64(finish, 3, op->attempt);
-    bind_text(finish, 4, op->reason);
-    (void)sqlite3_bind_int64(finish, 5, op->now_s);
-    if (op->bytes.data) {
-        bind_blob(finish, 6, op->bytes.data, op->bytes.len);
-    }
-    bind_u64(finish, 7, op->cause);
-    int rc = step_done(sql, SQL_FINISH_JOB, err);
     if (rc == 0 && op->bytes.data && !digest_is_zero(&op->digest)) {
         rc = keep(sql, LEDGER_CACHE_RESULT, op, err);
     }
@@ -370,10 +248,9 @@ static int run_ids(struct ledger_sql *sql, struct ledger_op *op, struct err *err
 
     for (size_t i = 0; rc == 0 && i < op->id_count; i++) {
         if (read) {
-            rc = find_job_result(sql, op->ids[i], &answer[i], err);
+            rc = ledger_jobs_result(sql->jobs, op->ids[i], &answer[i], err);
         } else {
-            bind_u64(sql->statement[SQL_FORGET_JOB], 1, op->ids[i]);
-            rc = step_done(sql, SQL_FORGET_JOB, err);
+            rc = ledger_jobs_forget(sql->jobs, op->ids[i], err);
         }
     }
     return rc;
@@ -399,10 +276,7 @@ static int run_op(struct ledger_sql *sql, struct ledger_op *op, struct err *err)
     case LEDGER_SUBMIT:
         return run_submit(sql, op, err);
     case LEDGER_MOVE:
-        bind_u64(sql->statement[SQL_MOVE_JOB], 1, op->id);
-        bind_u64(sql->statement[SQL_MOVE_JOB], 2, op->state);
-        bind_u64(sql->statement[SQL_MOVE_JOB], 3, op->attempt);
-        return step_done(sql, SQL_MOVE_JOB, err);
+        return ledger_jobs_move(sql->jobs, op, err);
     case LEDGER_FINISH:
         return run_finish(sql, op, err);
     case LEDGER_FORGET:

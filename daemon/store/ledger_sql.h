@@ -67,6 +67,7 @@ void ledger_sql_limit(struct ledger_sql *sql, uint64_t entries); // as ledger_li
 // Sets *ret to the number for the next new job, which is above every number ever used.
 MUST_CHECK int ledger_sql_next_job(struct ledger_sql *sql, uint64_t *ret, struct err *err);
 uint64_t ledger_sql_results(const struct ledger_sql *sql); // committed entries of the result cache
+uint64_t ledger_sql_damaged(const struct ledger_sql *sql); // damaged rows that were found so far
 MUST_CHECK int ledger_sql_load(struct ledger_sql *sql,
                                int (*visit)(void *owner, const struct ledger_job *job,
                                             struct err *err),

@@ -12,7 +12,8 @@
 static int create(const struct secret *secret, const char *path, struct err *err)
 {
     char *part = xasprintf("%s.new", path);
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    (void)unlink(part); // what a daemon that was killed left, with whatever mode it has now
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     int rc = fd < 0 ? err_set_errno(err, ERR_SYSTEM, errno, "%s", part)
                     : file_write_fd(fd, secret->byte, SECRET_LEN, part, err);
 
@@ -38,14 +39,14 @@ int secret_open(struct secret *ret, const char *path, struct err *err)
         }
         rc = create(&secret, path, err);
     } else {
-        rc = file_read(&found, path, SECRET_LEN + 1, err);
+        rc = file_read_private(&found, path, SECRET_LEN + 1, err);
         if (rc == 0 && found.len != SECRET_LEN) {
             rc = err_set(err, ERR_CORRUPT, "%s: not the %d bytes of a secret; remove it", path,
                          SECRET_LEN);
         } else if (rc == 0) {
             memcpy(secret.byte, found.data, SECRET_LEN);
         }
-        bytes_clear(&found);
+        file_wipe(&found);
     }
     if (rc == 0) {
         *ret = secret;

@@ -11,6 +11,7 @@
 #include "daemon/upkeep/administration.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/printable.h"
 #include "daemon/devices/device.h"
 #include "daemon/jobs/scheduler.h"
 #include "daemon/run/executors.h"
@@ -78,14 +79,17 @@ static void on_kept(void *owner, const struct err *error, struct bytes *answer, 
     free(deferred);
 }
 
-// Returns whether all devices exist. Otherwise the exchange has been answered.
+// Returns whether all devices exist and the reason, which may be NULL, can be shown. Otherwise the
+// exchange has been answered.
 static bool find_all(const struct administration *administration, struct exchange *exchange,
-                     char **names, size_t count)
+                     char **names, size_t count, const char *reason)
 {
     struct err err = ERR_INIT;
 
     if (count == 0) {
         (void)err_set(&err, ERR_USAGE, "no device is named");
+    } else if (reason) {
+        (void)!printable_check("the reason", reason, &err);
     }
     for (size_t i = 0; i < count; i++) {
         if (!devices_find(administration->parts->devices, names[i])) {
@@ -115,7 +119,7 @@ static struct deferred_reply *defer_reply(struct administration *administration,
 void administration_drain(struct administration *administration, struct exchange *exchange,
                           const struct drain *drain)
 {
-    if (!find_all(administration, exchange, drain->devices, drain->devices_count)) {
+    if (!find_all(administration, exchange, drain->devices, drain->devices_count, drain->reason)) {
         return;
     }
     struct deferred_reply *deferred = defer_reply(administration, exchange, drain->devices_count);
@@ -138,7 +142,8 @@ void administration_drain(struct administration *administration, struct exchange
 void administration_quarantine(struct administration *administration, struct exchange *exchange,
                                const struct quarantine *quarantine)
 {
-    if (!find_all(administration, exchange, quarantine->devices, quarantine->devices_count)) {
+    if (!find_all(administration, exchange, quarantine->devices, quarantine->devices_count,
+                  quarantine->reason)) {
         return;
     }
     struct deferred_reply *deferred =
@@ -318,7 +323,7 @@ void administration_probe(struct administration *administration, struct exchange
 {
     struct device *device = devices_find(administration->parts->devices, request->device);
 
-    if (!find_all(administration, exchange, (char **)(uintptr_t)&request->device, 1)) {
+    if (!find_all(administration, exchange, (char **)(uintptr_t)&request->device, 1, NULL)) {
         return;
     }
     struct inspection *inspection =
@@ -328,7 +333,7 @@ void administration_probe(struct administration *administration, struct exchange
         (void)err_set(&err, ERR_SYSTEM, "%s cannot be probed: %s", device->name, device->loss);
     } else if (inspection->wanted) {
         (void)err_set(&err, ERR_BUSY, "%s is being probed already", device->name);
-    } else if (!exchange_park(exchange, on_drop, inspection)) {
+    } else if (!exchange_park(exchange, 0, on_drop, inspection)) {
         (void)err_set(&err, ERR_BUSY, "too many callers wait already; try again later");
     }
     if (err.code != ERR_NONE) {

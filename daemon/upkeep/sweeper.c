@@ -42,11 +42,20 @@ static struct list needed(const struct sweeper *sweeper)
     return list;
 }
 
+// Puts that find no room may wait while there can be an early sweep, or one is under way.
+static void set_wait(struct sweeper *sweeper)
+{
+    blob_store_let_wait(sweeper->blobs,
+                        !sweeper->stop && (sweeper->sweeping || sweeper->ticks >= sweeper->early));
+}
+
 static void on_swept(void *owner, const struct blob_swept *swept)
 {
     struct sweeper *sweeper = owner;
 
     sweeper->sweeping = false;
+    blob_store_swept(sweeper->blobs, swept);
+    set_wait(sweeper);
     if (swept->removed > 0) {
         log_event(LOG_NOTICE, "blobs-swept removed=%llu removed_bytes=%llu left=%llu bytes=%llu",
                   (unsigned long long)swept->removed, (unsigned long long)swept->removed_bytes,
@@ -63,14 +72,19 @@ static void on_swept(void *owner, const struct blob_swept *swept)
 void sweeper_tick(struct sweeper *sweeper)
 {
     uint64_t now = sweeper->ticks++;
-    bool full = blob_store_full(sweeper->blobs) != sweeper->full && now >= sweeper->early;
+    unsigned needs = blob_store_needs(sweeper->blobs);
+    bool early = now >= sweeper->early;
+    bool full = early &&
+                (blob_store_full(sweeper->blobs) != sweeper->full || (needs & BLOB_NEED_ROOM) != 0);
+    bool tenants = early && (needs & BLOB_NEED_TENANT_ROOM) != 0;
 
-    if ((full || now % SWEEP_TICKS == 0) && !sweeper->sweeping && !sweeper->stop) {
+    if ((full || tenants || now % SWEEP_TICKS == 0) && !sweeper->sweeping && !sweeper->stop) {
         struct list list = needed(sweeper);
         struct blob_sweep sweep = {
             .root = blob_store_root(sweeper->blobs),
             .max_bytes = sweeper->max_bytes,
             .full = full,
+            .tenant_max_bytes = tenants ? blob_store_tenant_max(sweeper->blobs) : 0,
             .grace_s = SWEEPER_GRACE_S,
             .keep = list.digest,
             .keep_count = list.count,
@@ -78,15 +92,20 @@ void sweeper_tick(struct sweeper *sweeper)
         };
 
         sweeper->full = blob_store_full(sweeper->blobs);
-        sweeper->early = full ? now + EARLY_TICKS : sweeper->early;
+        sweeper->early = full || tenants ? now + EARLY_TICKS : sweeper->early;
         sweeper->sweeping = true;
+        blob_store_sweep_begins(sweeper->blobs);
         blob_sweep(sweeper->loop, &sweep, on_swept, sweeper);
     }
+    set_wait(sweeper);
 }
 
 void sweeper_stop(struct sweeper *sweeper)
 {
     atomic_store(&sweeper->stop, true);
+    if (sweeper->blobs && !sweeper->sweeping) {
+        set_wait(sweeper);
+    }
 }
 
 bool sweeper_busy(const struct sweeper *sweeper)

@@ -16,7 +16,7 @@ struct sweeper {
     uv_loop_t *loop;
     const struct job_table *jobs;
     const struct setups *setups;
-    const struct blob_store *blobs;
+    struct blob_store *blobs;
     uint64_t max_bytes; // size above which blobs are removed
     uint64_t ticks;     // calls of sweeper_tick
     uint64_t early;     // first tick at which it may sweep early again
@@ -26,7 +26,8 @@ struct sweeper {
 };
 
 // To be called once a second. Sweeps at the first call and then every ten minutes. Sweeps earlier,
-// but at most once a minute, when a blob has found no room on the disk since the last sweep.
+// but at most once a minute, when a blob has found no room on the disk since the last sweep or waits
+// for room within the limits.
 void sweeper_tick(struct sweeper *sweeper);
 // Stops the sweep in progress at its next file, and begins no other.
 void sweeper_stop(struct sweeper *sweeper);

@@ -11,6 +11,7 @@
 #include "executor/fact_list.h"
 #include "executor/sandbox/elf.h"
 #include "executor/sandbox/process.h"
+#include "executor/sandbox/toolchain.h"
 #include "proto/verdict.h"
 #include <ctype.h>
 #include <errno.h>
@@ -162,11 +163,12 @@ static void await(struct compilation *c, pid_t pid)
 static int take_log(struct compilation *c, struct err *err)
 {
     struct bytes log;
-    int rc = read_back(c->fd[JAIL_LOG], COMPILE_LOG_MAX, &log, err);
+    int rc = read_back(c->fd[JAIL_LOG], c->plan->max_output, &log, err);
 
     if (rc != 0) {
         return rc;
     }
+    log.len = compile_result_fold((char *)log.data, log.len, COMPILE_LOG_MAX);
     compile_result_clean((char *)log.data, log.len);
     if (log.len > 0) {
         c->compiled->log = (char *)log.data; // read_back has added a NUL
@@ -181,16 +183,19 @@ static void refuse_failure(struct compilation *c)
 {
     const struct jail_outcome *outcome = &c->outcome;
     struct diagnose_limits limits = {.max_memory = c->plan->max_memory,
-                                     .max_output = c->plan->max_output};
+                                     .max_output = c->plan->max_output,
+                                     .max_seconds = c->plan->max_seconds,
+                                     .processes =
+                                         c->plan->sandbox_off ? 0 : SANDBOX_JAIL_PROCESSES};
 
     if (c->timed_out) {
         compile_result_refuse_slow(c->compiled, c->plan);
     } else if (outcome->too_large) {
         compile_result_refuse_large(c->compiled, c->plan);
     } else if (!outcome->compiled) {
-        compile_result_refuse(
-            c->compiled, VERDICT_COMPILE_ERROR,
-            diagnose(c->compiled->log ? c->compiled->log : "", c->spec.name, &limits));
+        compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR,
+                              diagnose(c->compiled->log ? c->compiled->log : "", c->spec.name,
+                                       &limits, outcome->compiler_status));
     }
 }
 
@@ -267,8 +272,10 @@ static int take_outcome(struct compilation *c, struct bytes *ret_object, struct 
     if (!c->timed_out &&
         (pread(c->fd[JAIL_OUTCOME], &c->outcome, sizeof(c->outcome), 0) != sizeof(c->outcome) ||
          !c->outcome.finished)) {
-        return err_set(err, ERR_SANDBOX, "the compile jail ended unexpectedly (wait status %d)",
-                       c->status);
+        char *end = compile_result_end(c->status);
+        int rc = err_set(err, ERR_SANDBOX, "the compile jail %s before it had reported", end);
+        free(end);
+        return rc;
     }
     c->outcome.setup[JAIL_TEXT_MAX - 1] = c->outcome.version[JAIL_TEXT_MAX - 1] = '\0';
     if (c->outcome.setup[0] != '\0') {
@@ -280,7 +287,14 @@ static int take_outcome(struct compilation *c, struct bytes *ret_object, struct 
     }
     if (!c->timed_out && WIFEXITED(c->outcome.compiler_status) &&
         WEXITSTATUS(c->outcome.compiler_status) == 127) {
-        return err_set(err, ERR_SANDBOX, "gcc cannot be started in the compile jail");
+        return err_set(err, ERR_SANDBOX,
+                       "gcc cannot be started in the compile jail; install one in " TOOLCHAIN_PATH);
+    }
+    if (!c->timed_out && (c->outcome.compiler_status == JAIL_NO_COMPILER ||
+                          (WIFEXITED(c->outcome.compiler_status) &&
+                           WEXITSTATUS(c->outcome.compiler_status) >= JAIL_EXIT_NO_LIMITS))) {
+        return err_set(err, ERR_SANDBOX, "gcc cannot be started in the compile jail: %.200s",
+                       c->compiled->log ? c->compiled->log : "it gives no reason");
     }
     refuse_failure(c);
     if (c->compiled->verdict != VERDICT_NONE) {

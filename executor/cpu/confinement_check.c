@@ -2,6 +2,8 @@
 #include "common/mem.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
+#include <linux/membarrier.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -45,6 +48,35 @@ static void on_refused(int number, siginfo_t *info, void *context)
 static bool can_open(const char *path, int flags)
 {
     return open(path, flags, 0600) >= 0;
+}
+
+static bool can_look_into(const char *path)
+{
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) >= 0;
+}
+
+static bool knows_host(void)
+{
+    struct utsname name;
+
+    return uname(&name) == 0 && strcmp(name.nodename, SANDBOX_HOST) != 0;
+}
+
+// Whether a membarrier that waits for all cores is made; asking what there is would wait for none.
+static bool can_wait_for_cores(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
+}
+
+static bool can_open_by_handle(void)
+{
+    union {
+        struct file_handle head;
+        unsigned char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+    } handle = {.head = {.handle_bytes = MAX_HANDLE_SZ}};
+    int mount;
+
+    return name_to_handle_at(AT_FDCWD, "/", &handle.head, &mount, 0) == 0;
 }
 
 static bool can_ring(void)
@@ -93,13 +125,28 @@ static bool can_exec(void)
     return false; // after a success this does not run, and the outcome stays unfinished
 }
 
-static bool possible(enum check check)
+// variable: the first of kcast-exec's environment, as the process knew it before it was confined.
+static bool possible(enum check check, const char *variable)
 {
     switch (check) {
     case CHECK_passwd:
         return can_open("/etc/passwd", O_RDONLY);
     case CHECK_shadow:
         return can_open("/etc/shadow", O_RDONLY);
+    case CHECK_etc:
+        return can_look_into("/etc");
+    case CHECK_sys:
+        return can_look_into("/sys");
+    case CHECK_var:
+        return can_look_into("/var");
+    case CHECK_share:
+        return can_look_into("/usr/share");
+    case CHECK_sbin:
+        return can_look_into("/usr/sbin");
+    case CHECK_host_name:
+        return knows_host();
+    case CHECK_environment:
+        return variable && *variable != '\0';
     case CHECK_proc:
         return can_open("/proc/1/environ", O_RDONLY);
     case CHECK_disk:
@@ -128,6 +175,14 @@ static bool possible(enum check check)
         return can_perf();
     case CHECK_userfaultfd:
         return syscall(SYS_userfaultfd, O_CLOEXEC | 1) >= 0;
+    case CHECK_memory_file:
+        return memfd_create("check", MFD_CLOEXEC) >= 0;
+    case CHECK_keys:
+        return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) >= 0;
+    case CHECK_handle:
+        return can_open_by_handle();
+    case CHECK_membarrier:
+        return can_wait_for_cores();
     case CHECK_affinity:
         return can_move();
     case CHECK_fork:
@@ -150,7 +205,8 @@ static struct check_outcome *open_outcome(const struct zygote_child *child)
     return outcome == MAP_FAILED ? NULL : outcome;
 }
 
-static int try_all(struct check_outcome *outcome, int status, const struct err *err, bool jail)
+static int try_all(struct check_outcome *outcome, int status, const struct err *err, bool jail,
+                   const char *variable)
 {
     if (status != 0) {
         snprintf(outcome->setup, sizeof(outcome->setup), "%.*s", (int)sizeof(outcome->setup) - 1,
@@ -159,7 +215,7 @@ static int try_all(struct check_outcome *outcome, int status, const struct err *
     }
     for (enum check check = 0; check < CHECK_COUNT; check++) {
         if (!jail || (check != CHECK_fork && check != CHECK_exec)) {
-            outcome->possible[check] = possible(check);
+            outcome->possible[check] = possible(check, variable);
         }
     }
     outcome->finished = true;
@@ -173,13 +229,14 @@ int check_jail_main(const struct zygote_child *child, const struct sandbox_filte
     if (!outcome) {
         return 1;
     }
+    const char *variable = environ ? environ[0] : NULL;
     struct err err = ERR_INIT;
     int rc = sandbox_drop(child->sandbox, child->alive_fd, &err);
     sandbox_close_files(NULL, 0);
     if (rc == 0) {
         rc = sandbox_filter_load(filter, &err);
     }
-    return try_all(outcome, rc, &err, true);
+    return try_all(outcome, rc, &err, true, variable);
 }
 
 int check_runner_main(const struct zygote_child *child, const struct runner_filters *filters)
@@ -193,6 +250,7 @@ int check_runner_main(const struct zygote_child *child, const struct runner_filt
     }
     sigemptyset(&refused.sa_mask);
     (void)sigaction(SIGSYS, &refused, NULL);
+    const char *variable = environ ? environ[0] : NULL;
     struct err err = ERR_INIT;
     int rc = sandbox_drop(child->sandbox, child->alive_fd, &err);
     sandbox_close_files(NULL, 0);
@@ -209,5 +267,5 @@ int check_runner_main(const struct zygote_child *child, const struct runner_filt
     }
     rc = sandbox_filter_load(&filters->run, &err);
 out:
-    return try_all(outcome, rc, &err, false);
+    return try_all(outcome, rc, &err, false, variable);
 }

@@ -13,7 +13,14 @@
 #define CHECKS(X)                                                                                  \
     X(passwd, "read /etc/passwd")                                                                  \
     X(shadow, "read /etc/shadow")                                                                  \
+    X(etc, "look into /etc")                                                                       \
     X(proc, "read /proc/1/environ")                                                                \
+    X(sys, "look into /sys")                                                                       \
+    X(var, "look into /var")                                                                       \
+    X(share, "look into /usr/share")                                                               \
+    X(sbin, "look into /usr/sbin")                                                                 \
+    X(host_name, "learn the host's name")                                                          \
+    X(environment, "read the environment of kcast-exec")                                           \
     X(disk, "make a device node")                                                                  \
     X(write_usr, "write to /usr")                                                                  \
     X(write_root, "write to the root directory")                                                   \
@@ -27,6 +34,10 @@
     X(bpf, "load a BPF program")                                                                   \
     X(perf, "open a performance counter")                                                          \
     X(userfaultfd, "handle page faults of its own")                                                \
+    X(memory_file, "make a file in memory")                                                        \
+    X(keys, "use the kernel's key rings")                                                          \
+    X(handle, "open a file by its handle")                                                         \
+    X(membarrier, "have the kernel wait for all cores")                                            \
     X(affinity, "move to another core")                                                            \
     X(fork, "fork")                                                                                \
     X(exec, "start a program")

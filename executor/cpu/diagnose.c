@@ -94,11 +94,18 @@ static bool mentions(const char *log, const char *const *text, size_t count)
 // Returns a sentence about the limit that the compilation has exceeded, NULL when there is none.
 static char *exhausted(const char *log, const struct diagnose_limits *limits)
 {
-    static const char *const memory[] = {
-        "out of memory",    "virtual memory exhausted",         "Cannot allocate memory",
-        "memory exhausted", "Killed signal terminated program", "std::bad_alloc"};
+    static const char *const memory[] = {"out of memory",
+                                         "virtual memory exhausted",
+                                         "Cannot allocate memory",
+                                         "memory exhausted",
+                                         "Killed signal terminated program",
+                                         "terminated with signal 9",
+                                         "std::bad_alloc",
+                                         "failed to allocate"};
     static const char *const output[] = {"File size limit exceeded", "No space left on device",
                                          "File too large", "File truncated"};
+    static const char *const processes[] = {"cannot fork", "fork: Resource temporarily",
+                                            "Resource temporarily unavailable"};
 
     if (mentions(log, output, ARRAY_LEN(output))) {
         return xasprintf("compiling it writes more than the %llu MiB allowed",
@@ -109,7 +116,12 @@ static char *exhausted(const char *log, const struct diagnose_limits *limits)
                          (unsigned long long)(limits->max_memory >> 20));
     }
     if (strstr(log, "CPU time limit exceeded")) {
-        return xstrdup("compiling it takes longer than allowed");
+        return xasprintf("compiling it takes longer than the %g seconds allowed",
+                         limits->max_seconds);
+    }
+    if (limits->processes > 0 && mentions(log, processes, ARRAY_LEN(processes))) {
+        return xasprintf("compiling it takes more than the %llu processes allowed",
+                         (unsigned long long)limits->processes);
     }
     return NULL;
 }
@@ -126,7 +138,38 @@ static char *first_with(const char *log, const char *text)
     return NULL;
 }
 
-char *diagnose(const char *log, const char *name, const struct diagnose_limits *limits)
+// Returns the first line that is not blank, NULL when there is none.
+static char *first_words(const char *log)
+{
+    for (const char *line = log; *line != '\0'; line = next_line(line)) {
+        if (line[strspn(line, " \t\r")] != '\n' && line[strspn(line, " \t\r")] != '\0') {
+            return line_at(line);
+        }
+    }
+    return NULL;
+}
+
+// Returns a sentence about a compiler that names no error: how it ended, and what it said, if
+// anything.
+static char *without_error(const char *log, int status)
+{
+    char *words = first_words(log), *end = compile_result_end(status), *sentence;
+
+    if (status == 0) {
+        sentence = words ? xasprintf("the compiler reports success and leaves no object; it says: "
+                                     "%s",
+                                     words)
+                         : xstrdup("the compiler reports success and leaves no object");
+    } else {
+        sentence = words ? xasprintf("the compiler %s; it says: %s", end, words)
+                         : xasprintf("the compiler %s and says nothing", end);
+    }
+    free(words);
+    free(end);
+    return sentence;
+}
+
+char *diagnose(const char *log, const char *name, const struct diagnose_limits *limits, int status)
 {
     static const char *const mark[] = {
         ": fatal error: ", ": Error: ", "error:", "multiple definition of", "/ld: "};
@@ -141,8 +184,5 @@ char *diagnose(const char *log, const char *name, const struct diagnose_limits *
     for (size_t i = 0; i < ARRAY_LEN(mark) && !sentence; i++) {
         sentence = first_with(log, mark[i]);
     }
-    if (!sentence && *log != '\0') {
-        sentence = line_at(log);
-    }
-    return sentence ? sentence : xstrdup("the compiler failed without a word");
+    return sentence ? sentence : without_error(log, status);
 }

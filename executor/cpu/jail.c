@@ -1,6 +1,7 @@
 #include "executor/cpu/jail.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "executor/sandbox/toolchain.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -67,35 +68,36 @@ static int set_up(const struct zygote_child *child, const struct jail_spec *spec
 }
 
 // Runs a program with stdout and stderr written to the descriptor `out`, with files of at most
-// file_size bytes and `memory` bytes of address space. Returns its wait status, -1 when there is
-// none.
+// file_size bytes and `memory` bytes of address space. Returns its wait status, JAIL_NO_COMPILER
+// when there is none.
 static int run(char *const *argv, int out, uint64_t file_size, uint64_t memory)
 {
-    static char *const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=.",
-                                        "HOME=.", NULL};
+    static char *const environment[] = {"PATH=" TOOLCHAIN_PATH, "LC_ALL=C", "TMPDIR=.", "HOME=.",
+                                        NULL};
     pid_t pid = fork();
 
     if (pid < 0) {
-        return -1;
+        return JAIL_NO_COMPILER;
     }
     if (pid == 0) {
         struct sandbox_limits limits = {.file_size = file_size, .address_space = memory};
         struct err ignored = ERR_INIT;
         if (dup2(out, 1) < 0 || dup2(out, 2) < 0 || sandbox_limit(&limits, &ignored) != 0) {
-            _exit(126);
+            dprintf(2, "%s: its limits cannot be set\n", argv[0]);
+            _exit(JAIL_EXIT_NO_LIMITS);
         }
         environ = (char **)(uintptr_t)environment;
         execvpe(argv[0], argv, environment);
         dprintf(2, "%s: %s\n", argv[0], strerror(errno));
-        _exit(127);
+        _exit(JAIL_EXIT_NO_PROGRAM);
     }
     pid_t ended;
-    int status = -1;
+    int status = JAIL_NO_COMPILER;
     // Process 1 of a namespace must also reap processes whose parents have ended.
     do {
         ended = waitpid(-1, &status, 0);
     } while ((ended < 0 && errno == EINTR) || (ended > 0 && ended != pid));
-    return ended == pid ? status : -1;
+    return ended == pid ? status : JAIL_NO_COMPILER;
 }
 
 static int compile(const struct zygote_child *child, const struct jail_spec *spec, char *flags)

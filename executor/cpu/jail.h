@@ -15,6 +15,12 @@
 // Bytes of objdump's text. For an ordinary object it is some 100 KiB.
 #define JAIL_LISTING_MAX ((uint64_t)64 << 20)
 
+// What stands for gcc's wait status when it could not be started, and the exit statuses of a child
+// that could not become gcc. gcc itself ends with 0 to 4.
+#define JAIL_NO_COMPILER (-1)
+#define JAIL_EXIT_NO_LIMITS 126
+#define JAIL_EXIT_NO_PROGRAM 127
+
 // The descriptors that a jail is given, all memfds.
 enum jail_file {
     JAIL_SOURCE,

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The executor's kernels (executor/gpu/kernels*.cu).
+// The executor's kernels (executor/gpu/device/kernels*.cu).
 #define GPU_KERNELS(X)                                                                             \
     X(INPUTS, "kc_inputs")                                                                         \
     X(POISON, "kc_poison")                                                                         \

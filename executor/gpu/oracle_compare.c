@@ -59,7 +59,7 @@ static double value_of(enum dtype dtype, const unsigned char *at)
 }
 
 // Compares count elements at `got` with y and scale. What is found goes to the first three result
-// words (kc_compare in executor/gpu/kernels.cu).
+// words (kc_compare in executor/gpu/device/kernels.cu).
 static int run_compare(struct oracle_process *p, const struct tensor *tensor, cu_pointer got,
                        cu_pointer y, cu_pointer scale, uint64_t count, struct err *err)
 {

@@ -5,6 +5,7 @@
 #include "executor/gpu/serve.h"
 #include "common/exit.h"
 #include "common/mem.h"
+#include "common/printable.h"
 #include "executor/frame.h"
 #include "executor/gpu/harness.h"
 #include "executor/gpu/measure.h"
@@ -92,7 +93,7 @@ out:
     oracle_stop(&server.oracle);
     if (server.gpu.hung) {
         if (rc != 0) { // main, which prints errors, is not reached
-            fprintf(stderr, "kcast-exec: %s\n", err->text);
+            printable_printf(stderr, "kcast-exec: %s\n", err->text);
         }
         _exit(rc == 0 ? EXIT_OK : EXIT_SYSTEM);
     }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,123 +19,127 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-// Calls that no compiler needs. Namespaces make most of them harmless already. The list also keeps
-// the kernel's newer and larger interfaces out of reach.
-static const char *const denied[] = {
-    "ptrace",
-    "process_vm_readv",
-    "process_vm_writev",
-    "pidfd_getfd",
-    "pidfd_open",
-    "pidfd_send_signal",
-    "kcmp",
-    "process_madvise",
-    "process_mrelease",
-    "mount",
-    "umount2",
-    "pivot_root",
-    "chroot",
-    "move_mount",
-    "open_tree",
-    "fsopen",
-    "fsmount",
-    "fsconfig",
-    "fspick",
-    "mount_setattr",
-    "unshare",
-    "setns",
-    "bpf",
-    "perf_event_open",
-    "userfaultfd",
-    "io_uring_setup",
-    "io_uring_enter",
-    "io_uring_register",
-    "io_setup",
-    "io_submit",
-    "io_destroy",
-    "io_getevents",
-    "io_cancel",
-    "keyctl",
-    "add_key",
-    "request_key",
-    "kexec_load",
-    "kexec_file_load",
-    "init_module",
-    "finit_module",
-    "delete_module",
-    "reboot",
-    "swapon",
-    "swapoff",
-    "open_by_handle_at",
-    "name_to_handle_at",
-    "fanotify_init",
-    "fanotify_mark",
-    "inotify_init",
-    "inotify_init1",
-    "clock_settime",
-    "clock_adjtime",
-    "adjtimex",
-    "settimeofday",
-    "personality",
-    "acct",
-    "quotactl",
-    "quotactl_fd",
-    "syslog",
-    "sethostname",
-    "setdomainname",
-    "iopl",
-    "ioperm",
-    "lookup_dcookie",
-    "nfsservctl",
-    "vhangup",
-    "mknod",
-    "mknodat",
-    "socket",
-    "socketpair",
-    "connect",
-    "bind",
-    "listen",
-    "accept",
-    "accept4",
-    "sendto",
-    "sendmsg",
-    "sendmmsg",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "flock",
-    "memfd_create",
-    "memfd_secret",
-    "mbind",
-    "set_mempolicy",
-    "migrate_pages",
-    "move_pages",
-    "sched_setaffinity",
-    "sched_setscheduler",
-    "sched_setparam",
-    "sched_setattr",
-    "setpriority",
-    "ioprio_set",
-    "seccomp",
-    "landlock_create_ruleset",
-    "shmget",
-    "shmat",
-    "shmctl",
-    "semget",
-    "semop",
-    "semctl",
-    "msgget",
-    "msgsnd",
-    "msgrcv",
-    "msgctl",
-    "mq_open",
-    "timer_create",
-    "signalfd",
-    "signalfd4",
-    "setxattr",
-    "lsetxattr",
-    "fsetxattr",
-    "copy_file_range",
+// Calls that compilers and their tools need: gcc 12 to 14 with assembler and linker, objdump, NVRTC
+// and nvdisasm, and the jail's own process, with those that other machines and other versions of
+// the C library use in their place. They read and write files, start each other, and wait for each
+// other. What needs a look at arguments is in compile_rules.
+static const char *const allowed_compile[] = {
+    // files
+    "open",
+    "openat",
+    "creat",
+    "close",
+    "close_range",
+    "read",
+    "readv",
+    "pread64",
+    "preadv",
+    "write",
+    "writev",
+    "pwrite64",
+    "pwritev",
+    "lseek",
+    "_llseek",
+    "ftruncate",
+    "truncate",
+    "fallocate",
+    "stat",
+    "lstat",
+    "fstat",
+    "newfstatat",
+    "fstatat64",
+    "statx",
+    "statfs",
+    "fstatfs",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "readlink",
+    "readlinkat",
+    "getdents",
+    "getdents64",
+    "getcwd",
+    "chdir",
+    "fchdir",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "umask",
+    "utimensat",
+    "fcntl",
+    "dup",
+    "dup2",
+    "dup3",
+    "pipe",
+    "pipe2",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    // memory
+    "mmap",
+    "munmap",
+    "mremap",
+    "mprotect",
+    "madvise",
+    "brk",
+    // processes and threads
+    "fork",
+    "vfork",
+    "execve",
+    "exit",
+    "exit_group",
+    "wait4",
+    "waitid",
+    "kill",
+    "tgkill",
+    "futex",
+    "set_tid_address",
+    "set_robust_list",
+    "rseq",
+    "arch_prctl",
+    "sched_yield",
+    "sched_getaffinity",
+    "sched_get_priority_max",
+    "sched_get_priority_min",
+    "restart_syscall",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "rt_sigreturn",
+    "sigaltstack",
+    // what a program asks about itself and the machine
+    "getpid",
+    "getppid",
+    "gettid",
+    "getpgrp",
+    "getuid",
+    "geteuid",
+    "getgid",
+    "getegid",
+    "getcpu",
+    "uname",
+    "sysinfo",
+    "getrandom",
+    "getrlimit",
+    "setrlimit",
+    "prlimit64",
+    "getrusage",
+    "times",
+    // time
+    "clock_gettime",
+    "clock_getres",
+    "gettimeofday",
+    "time",
+    "nanosleep",
+    "clock_nanosleep",
 };
 
 // Calls that a loaded candidate and its C library need.
@@ -218,25 +223,28 @@ static int add_all(scmp_filter_ctx context, uint32_t action, const char *const *
 
 static int compile_rules(scmp_filter_ctx context)
 {
-    static const uint64_t namespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
-                                          CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
-    int rc = add_all(context, SCMP_ACT_ERRNO(EPERM), denied, ARRAY_LEN(denied));
+    static const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
+                                       CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    int rc = add_all(context, SCMP_ACT_ALLOW, allowed_compile, ARRAY_LEN(allowed_compile));
 
-    for (size_t i = 0; i < ARRAY_LEN(namespaces) && rc == 0; i++) {
-        rc = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
-                              SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
-    }
     if (rc != 0) {
         return rc;
     }
-    // A filter cannot see the flags of clone3, which are behind a pointer. With ENOSYS the C
-    // library uses clone instead.
-    rc = seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    // clone3 is not among them: a filter cannot see its flags, which are behind a pointer. Without
+    // it the C library uses clone.
+    rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+                          SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
     if (rc != 0) {
         return rc;
     }
-    return seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
-                            SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI));
+    rc = seccomp_rule_add(
+        context, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+        SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, TCGETS)); // whether it is a terminal
+    if (rc != 0) {
+        return rc;
+    }
+    return seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1,
+                            SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME, 0)); // of a thread
 }
 
 // Allows futexes without a time limit only. A candidate that could sleep until a time of its choice
@@ -275,23 +283,6 @@ static int output_rules(scmp_filter_ctx context, enum sandbox_stage stage)
     return rc;
 }
 
-// Allows what a process may advise on its own memory. Other advice would reach the tensors, which
-// processes share, or have the kernel work later and in nobody's time.
-static int advice_rules(scmp_filter_ctx context)
-{
-    static const uint64_t advice[] = {MADV_NORMAL,        MADV_RANDOM,        MADV_SEQUENTIAL,
-                                      MADV_WILLNEED,      MADV_DONTNEED,      MADV_FREE,
-                                      MADV_HUGEPAGE,      MADV_NOHUGEPAGE,    MADV_DONTDUMP,
-                                      MADV_POPULATE_READ, MADV_POPULATE_WRITE};
-    int rc = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(advice) && rc == 0; i++) {
-        rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
-                              SCMP_A2(SCMP_CMP_EQ, advice[i], 0));
-    }
-    return rc;
-}
-
 // Allows the clean parent to fork, and nothing else that clone can do.
 static int fork_rule(scmp_filter_ctx context)
 {
@@ -313,10 +304,33 @@ static int memory_rules(scmp_filter_ctx context)
                             SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
+// Allows advice about memory that an allocator gives. Other advice has the kernel write memory out,
+// or work on it behind the process's back and on other cores, whose time nobody is charged for, or
+// reaches the tensors, which processes share. Before the candidate's code runs a process may also
+// have its page tables filled.
+static int advice_rules(scmp_filter_ctx context, enum sandbox_stage stage)
+{
+    static const uint64_t advice[] = {
+        MADV_NORMAL,   MADV_RANDOM,     MADV_SEQUENTIAL, MADV_DONTNEED,      MADV_FREE,
+        MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP,   MADV_POPULATE_READ, MADV_POPULATE_WRITE};
+    size_t count = stage == STAGE_LOAD ? ARRAY_LEN(advice) : ARRAY_LEN(advice) - 2;
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
+                              SCMP_A2(SCMP_CMP_EQ, advice[i], 0));
+    }
+    return rc;
+}
+
 static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
 {
     int rc = add_all(context, SCMP_ACT_ALLOW, allowed_run, ARRAY_LEN(allowed_run));
 
+    if (rc != 0) {
+        return rc;
+    }
+    rc = advice_rules(context, stage);
     if (rc != 0) {
         return rc;
     }
@@ -334,10 +348,6 @@ static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
                        : add_all(context, SCMP_ACT_ALLOW, allowed_load, ARRAY_LEN(allowed_load));
     }
     rc = add_all(context, SCMP_ACT_ERRNO(EPERM), refused_run, ARRAY_LEN(refused_run));
-    if (rc != 0) {
-        return rc;
-    }
-    rc = advice_rules(context);
     return rc != 0 ? rc : memory_rules(context);
 }
 
@@ -368,7 +378,10 @@ static int filter_export(scmp_filter_ctx context, struct sandbox_filter *ret, st
 
 int sandbox_filter_build(struct sandbox_filter *ret, enum sandbox_stage stage, struct err *err)
 {
-    scmp_filter_ctx context = seccomp_init(stage == STAGE_COMPILE ? SCMP_ACT_ALLOW : SCMP_ACT_TRAP);
+    // To a compiler every other call is one that its kernel does not have: the C library then does
+    // without, or by an older call. A runner has no use for them.
+    scmp_filter_ctx context =
+        seccomp_init(stage == STAGE_COMPILE ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_TRAP);
 
     if (!context) {
         return err_set(err, ERR_SANDBOX, "libseccomp cannot be initialised");

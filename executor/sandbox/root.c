@@ -1,26 +1,23 @@
 // The root is a small tmpfs. It is mounted over an existing directory, in a mount namespace of its
 // own, and then made the root by pivot_root. It contains:
 //
-//   jail only        /usr, read-only, with whatever is mounted below it; /lib*, /bin and /sbin as
-//                    the host has them; /etc/ld.so.cache; the CUDA toolkit if there is one
+//   jail only        what executor/sandbox/toolchain.c binds, read-only
 //   jail and runner  /dev/null and /dev/zero, each bound by itself; /job, a tmpfs of limited size
 //                    and the only place to write
 //
-// There is no /proc. On machines other than x86 a jail has a copy of /proc/cpuinfo, in which gcc's
-// -march=native finds the processor.
+// There is no /proc, no /sys and no /etc, and the host's name is replaced.
 #include "executor/sandbox/root.h"
-#include "common/file.h"
+#include "common/mem.h"
+#include "executor/sandbox/mounts.h"
+#include "executor/sandbox/toolchain.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/mount.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -112,163 +109,9 @@ static int enter_user_namespace(const struct root_mapper *mapper, bool *ret_ente
 
 // ---- the root directory ----
 
-static int make_dir(const char *path, mode_t mode, struct err *err)
-{
-    if (mkdir(path, mode) != 0 && errno != EEXIST) {
-        return err_set_errno(err, ERR_SANDBOX, errno, "making %s in the sandbox", path);
-    }
-    return 0;
-}
-
-// Makes a mount and all mounts below it read-only. Without mount_setattr it is the top mount alone,
-// and the flags that a more privileged namespace has locked are repeated, or the kernel refuses.
-static int make_read_only(const char *path, struct err *err)
-{
-    struct mount_attr attributes = {.attr_set =
-                                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
-    unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
-
-    if (syscall(SYS_mount_setattr, AT_FDCWD, path, AT_RECURSIVE, &attributes, sizeof(attributes)) ==
-        0) {
-        return 0;
-    }
-    struct statvfs fs;
-    if (statvfs(path, &fs) == 0) {
-        flags |= (fs.f_flag & ST_NOEXEC ? MS_NOEXEC : 0) |
-                 (fs.f_flag & ST_NOATIME ? MS_NOATIME : 0) |
-                 (fs.f_flag & ST_NODIRATIME ? MS_NODIRATIME : 0) |
-                 (fs.f_flag & ST_RELATIME ? MS_RELATIME : 0);
-    }
-    if (mount(NULL, path, NULL, flags, NULL) != 0) {
-        return err_set_errno(err, ERR_SANDBOX, errno, "making %s read-only in the sandbox", path);
-    }
-    return 0;
-}
-
-// Makes the same directory or link as the host has at /name. Makes nothing where the host has
-// nothing.
-static int bind_dir(const char *name, bool required, struct err *err)
-{
-    char source[PATH_MAX], target[PATH_MAX], link[PATH_MAX];
-
-    snprintf(source, sizeof(source), "/%s", name);
-    snprintf(target, sizeof(target), "./%s", name);
-    struct stat st;
-    if (lstat(source, &st) != 0) {
-        return required ? err_set_errno(err, ERR_SANDBOX, errno, "%s for the compiler", source) : 0;
-    }
-    if (S_ISLNK(st.st_mode)) {
-        ssize_t n = readlink(source, link, sizeof(link) - 1);
-        if (n <= 0) {
-            return 0;
-        }
-        link[n] = '\0';
-        return symlink(link, target) == 0
-                   ? 0
-                   : err_set_errno(err, ERR_SANDBOX, errno, "link %s in the sandbox", source);
-    }
-    if (!S_ISDIR(st.st_mode)) {
-        return 0;
-    }
-    int rc = make_dir(target, 0755, err);
-    if (rc != 0) {
-        return rc;
-    }
-    if (mount(source, target, NULL, MS_BIND | MS_REC, NULL) != 0) {
-        return err_set_errno(err, ERR_SANDBOX, errno, "binding %s into the sandbox", source);
-    }
-    return make_read_only(target, err);
-}
-
-static int bind_file(const char *source, const char *target, bool required, struct err *err)
-{
-    if (access(source, F_OK) != 0) {
-        return required ? err_set_errno(err, ERR_SANDBOX, errno, "%s for the sandbox", source) : 0;
-    }
-    int fd = open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) {
-        return err_set_errno(err, ERR_SANDBOX, errno, "making %s in the sandbox", target);
-    }
-    close(fd);
-    if (mount(source, target, NULL, MS_BIND, NULL) != 0) {
-        return err_set_errno(err, ERR_SANDBOX, errno, "binding %s into the sandbox", source);
-    }
-    return 0;
-}
-
-#if !defined(__x86_64__) && !defined(__i386__)
-static void copy_cpuinfo(void)
-{
-    int in = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
-
-    if (in < 0) {
-        return;
-    }
-    struct bytes text = {0};
-    struct err ignored = ERR_INIT;
-    if (file_read_fd(&text, in, 1 << 20, "/proc/cpuinfo", &ignored) == 0 &&
-        mkdir("./proc", 0755) == 0) {
-        int out = open("./proc/cpuinfo", O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
-        if (out >= 0) {
-            if (file_write_fd(out, text.data, text.len, "cpuinfo", &ignored) != 0) {
-                (void)unlink("./proc/cpuinfo");
-            }
-            close(out);
-        }
-    }
-    bytes_clear(&text);
-    close(in);
-}
-#else
-static void copy_cpuinfo(void)
-{
-}
-#endif
-
-static int bind_toolchain(struct err *err)
-{
-    static const char *const dir[] = {"lib", "lib64", "lib32", "libx32", "bin", "sbin"};
-    int rc = bind_dir("usr", true, err);
-
-    for (size_t i = 0; i < ARRAY_LEN(dir) && rc == 0; i++) {
-        rc = bind_dir(dir[i], false, err);
-    }
-    if (rc != 0) {
-        goto out;
-    }
-    rc = make_dir("./etc", 0755, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = bind_file("/etc/ld.so.cache", "./etc/ld.so.cache", false, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = bind_dir("etc/alternatives", false, err);
-out:
-    copy_cpuinfo();
-    return rc;
-}
-
-// The toolkit is reached by a descriptor that was opened before the working directory changed.
-static int bind_toolkit(int folder, struct err *err)
-{
-    int rc = make_dir("." SANDBOX_TOOLKIT, 0755, err);
-
-    if (rc != 0) {
-        return rc;
-    }
-    char source[64];
-    snprintf(source, sizeof(source), "/proc/self/fd/%d", folder);
-    if (mount(source, "." SANDBOX_TOOLKIT, NULL, MS_BIND | MS_REC, NULL) != 0) {
-        return err_set_errno(err, ERR_SANDBOX, errno, "binding the CUDA toolkit into the sandbox");
-    }
-    return make_read_only("." SANDBOX_TOOLKIT, err);
-}
-
 static int mount_scratch(uint64_t bytes, struct err *err)
 {
-    int rc = make_dir("." SANDBOX_DIR, 0777, err);
+    int rc = mounts_make_dir("." SANDBOX_DIR, 0777, err);
 
     if (rc != 0) {
         return rc;
@@ -321,29 +164,25 @@ static int build_root(const struct sandbox *sandbox, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    rc = make_dir("./dev", 0755, err);
+    rc = mounts_make_dir("./dev", 0755, err);
     if (rc != 0) {
         goto out;
     }
-    rc = bind_file("/dev/null", "./dev/null", true, err);
+    rc = mounts_bind_device("/dev/null", "./dev/null", err);
     if (rc != 0) {
         goto out;
     }
-    rc = bind_file("/dev/zero", "./dev/zero", true, err);
+    rc = mounts_bind_device("/dev/zero", "./dev/zero", err);
     if (rc != 0) {
         goto out;
-    }
-    if (sandbox->kind == SANDBOX_JAIL) {
-        rc = bind_toolchain(err);
-        if (rc != 0) {
-            goto out;
-        }
     }
     if (toolkit >= 0) {
-        rc = bind_toolkit(toolkit, err);
-        if (rc != 0) {
-            goto out;
-        }
+        rc = toolchain_bind_toolkit(toolkit, &SANDBOX_TOOLKIT[1], err);
+    } else if (sandbox->kind == SANDBOX_JAIL) {
+        rc = toolchain_bind(err);
+    }
+    if (rc != 0) {
+        goto out;
     }
     rc = mount_scratch(sandbox->scratch, err);
 out:
@@ -405,6 +244,13 @@ int root_enter(struct sandbox *sandbox, const struct root_mapper *mapper, struct
             return err_set(err, ERR_SANDBOX, "%s", reason.text);
         }
         return err_set_errno(err, ERR_SANDBOX, failed, "namespaces for the sandbox");
+    }
+    // The new uts namespace begins with the host's names.
+    if (sethostname(SANDBOX_HOST, strlen(SANDBOX_HOST)) != 0 || setdomainname("", 0) != 0) {
+        return err_set_errno(
+            err, ERR_SANDBOX, errno,
+            "a host name for the sandbox cannot be set (a service needs sethostname and"
+            " setdomainname, and no ProtectHostname=)");
     }
     rc = build_root(sandbox, err);
     return rc == 0 ? pivot(err) : rc;

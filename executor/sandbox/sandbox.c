@@ -6,13 +6,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define JAIL_PROCESSES 64
 #define JAIL_FILES 256
 
 static int limit_one(int resource, uint64_t value, const char *name, struct err *err)
@@ -35,7 +36,8 @@ struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox)
     // would share the limit with the user's other processes.
     bool counted = !sandbox->off && sandbox->user_namespace;
 
-    return (struct sandbox_limits){.processes = counted ? JAIL_PROCESSES : 0, .files = JAIL_FILES};
+    return (struct sandbox_limits){.processes = counted ? SANDBOX_JAIL_PROCESSES : 0,
+                                   .files = JAIL_FILES};
 }
 
 int sandbox_limit(const struct sandbox_limits *limits, struct err *err)
@@ -88,11 +90,22 @@ static void drop_user(void)
     (void)!setresuid(SANDBOX_ID, SANDBOX_ID, SANDBOX_ID);
 }
 
+// Overwrites the variables, which the child could read in its memory however few are left to getenv.
+// They may name folders, people and keys of the host.
+static void wipe_environment(void)
+{
+    for (char **variable = environ; variable && *variable; variable++) {
+        memset(*variable, 0, strlen(*variable));
+    }
+    (void)clearenv();
+}
+
 int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct err *err)
 {
     struct pollfd alive = {.fd = alive_fd, .events = POLLIN};
 
     if (!sandbox->off) {
+        wipe_environment();
         // NOROOT and NO_SETUID_FIXUP on and locked, KEEP_CAPS off and locked.
         (void)prctl(PR_SET_SECUREBITS, 0x2f, 0, 0, 0);
         if (!sandbox->user_namespace) {

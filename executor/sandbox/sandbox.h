@@ -22,8 +22,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SANDBOX_ID 65534   // user and group inside; also outside when kcast-exec runs as root
-#define SANDBOX_DIR "/job" // the only writable directory
+#define SANDBOX_ID 65534       // user and group inside; also outside when kcast-exec runs as root
+#define SANDBOX_DIR "/job"     // the only writable directory
+#define SANDBOX_HOST "sandbox" // what uname says the host is called
 #define SANDBOX_TOOLKIT "/toolkit" // where the CUDA toolkit is mounted
 
 // The descriptor to which a process may write in STAGE_LOAD beside stdout and stderr.
@@ -46,8 +47,8 @@
 #endif
 
 enum sandbox_kind {
-    SANDBOX_JAIL,   // runs the compiler: a deny-list of system calls; it may fork
-    SANDBOX_RUNNER, // runs one candidate: an allow-list of system calls
+    SANDBOX_JAIL,   // runs the compiler, which may fork
+    SANDBOX_RUNNER, // runs one candidate
 };
 
 struct sandbox {
@@ -68,6 +69,7 @@ struct sandbox_limits {
     uint64_t stack;     // bytes
 };
 #define SANDBOX_NO_PROCESSES UINT64_MAX
+#define SANDBOX_JAIL_PROCESSES 64 // of a compile jail
 
 // A compiled system call filter. The trusted parent builds it once, its children load it.
 struct sandbox_filter {
@@ -76,7 +78,7 @@ struct sandbox_filter {
 };
 
 enum sandbox_stage {
-    STAGE_COMPILE, // for a compiler: calls that it never needs fail with EPERM
+    STAGE_COMPILE, // for a compiler: only listed calls, all others fail with ENOSYS
     STAGE_LOAD,    // for the dynamic loader: only listed calls; and to fork
     STAGE_RUN,     // for a loaded candidate: only memory, futexes, its output and exit
 };
@@ -96,7 +98,7 @@ struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox);
 // Called in the child: sets hard and soft limits.
 MUST_CHECK int sandbox_limit(const struct sandbox_limits *limits, struct err *err);
 
-// Called in the child: drops every capability and the bounding set, changes the user where there is
+// Called in the child: wipes the environment, drops every capability and the bounding set, changes the user where there is
 // no user namespace, sets no_new_privs, and has the child die with its parent. alive_fd is a
 // descriptor whose other end only the parent holds: the child exits at once if that is closed
 // already. -1: there is none.

@@ -47,7 +47,7 @@ int identity_load(struct identity *ret, const struct identity_files *files, cons
 
     if (rc == 0 && url->tls) {
         rc = tls_create(&identity.tls, TLS_SERVER, &tls, err);
-        rc = rc == 0 ? tokens_read(&identity.tokens, files->tokens, err) : rc;
+        rc = rc == 0 ? tokens_read(&identity.tokens, files->tokens, false, err) : rc;
     }
     if (rc != 0) {
         identity_release(&identity);

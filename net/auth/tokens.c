@@ -199,10 +199,11 @@ int tokens_parse(struct tokens **ret, const char *text, const char *name, struct
     return 0;
 }
 
-int tokens_read(struct tokens **ret, const char *path, struct err *err)
+int tokens_read(struct tokens **ret, const char *path, bool of_anybody, struct err *err)
 {
     struct bytes data = {0};
-    int rc = file_read_private(&data, path, TOKENS_FILE_MAX, err);
+    int rc = of_anybody ? file_read_private_of_anybody(&data, path, TOKENS_FILE_MAX, err)
+                        : file_read_private(&data, path, TOKENS_FILE_MAX, err);
 
     if (rc == 0 && strlen((const char *)data.data) != data.len) {
         rc = err_set(err, ERR_INVALID, "%s: not a text", path);

@@ -40,8 +40,9 @@ void tokens_free(struct tokens *tokens); // NULL is fine
 // line and what is wrong with it. The caller frees *ret.
 MUST_CHECK int tokens_parse(struct tokens **ret, const char *text, const char *name,
                             struct err *err);
-// Reads and parses a file. ERR_DENIED when anybody but its owner may read it.
-MUST_CHECK int tokens_read(struct tokens **ret, const char *path, struct err *err);
+// Reads and parses a file. ERR_DENIED when anybody but its owner may read it, and, unless it may be
+// of_anybody, when its owner is neither root nor the user who runs the program.
+MUST_CHECK int tokens_read(struct tokens **ret, const char *path, bool of_anybody, struct err *err);
 // Appends the text of the file to out.
 void tokens_write(const struct tokens *tokens, struct strbuf *out);
 

@@ -2,6 +2,10 @@
 //
 //   accepted ─▶ reading ─▶ answering ─▶ lingering ─▶ closed
 //
+// Answers are made one after the other from an idle callback, for ANSWERS_NS in a turn of the loop
+// and as long as less than HTTP_UNSENT_MAX bytes of them wait to be read. So many GETs at once keep
+// the loop's other users waiting only shortly, and take little memory.
+//
 // One timer limits all of it. Reading ends with a whole head or with a head that is refused. The
 // answer says "Connection: close". Lingering means that our side is shut and what the caller still
 // sends is thrown away until it closes its side. Closing at once would reset the connection, and
@@ -16,7 +20,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#define BODY_MAX ((size_t)16 << 20) // bytes
+#define BODY_MAX ((size_t)16 << 20)  // bytes
+#define ANSWERS_NS UINT64_C(2000000) // of making answers in one turn of the loop
 
 struct http_connection {
     struct http_server *server; // NULL once the connection is being closed
@@ -25,18 +30,27 @@ struct http_connection {
     uv_write_t write;
     uv_shutdown_t shutdown;
     int handles;          // handles that are not closed yet; freed when there are none
+    unsigned status;      // of the request that was read; 0: it has not arrived
+    bool waiting;         // for its answer to be made; in server->waiting
     bool answered;        // the answer is being sent or was sent
     bool shut;            // our side is shut
     bool finished;        // the caller's side is shut
     struct strbuf answer; // head and body
     size_t len;           // bytes in head
     char head[HTTP_HEAD_MAX];
+    struct http_request request;
+    size_t unsent; // bytes of the answer that count in server->unsent
     struct http_connection *prev;
     struct http_connection *next;
+    struct http_connection *waiting_prev;
+    struct http_connection *waiting_next;
 };
 
 struct http_server {
     uv_loop_t *loop;
+    uv_idle_t answering;             // runs while an answer can be made
+    struct http_connection *waiting; // list of those whose answer is to be made, oldest first
+    size_t unsent;                   // bytes of answers that are being sent
     struct http_server_config config;
     struct listener *listener;
     struct http_connection *connections; // list of the open ones
@@ -56,6 +70,20 @@ static void on_closed(uv_handle_t *handle)
     }
 }
 
+static void begin_answering(struct http_server *server);
+
+// The bytes of its answer wait no more.
+static void release_answer(struct http_connection *connection)
+{
+    struct http_server *server = connection->server;
+
+    server->unsent -= connection->unsent;
+    connection->unsent = 0;
+    if (server->waiting) {
+        begin_answering(server);
+    }
+}
+
 static void close_connection(struct http_connection *connection)
 {
     struct http_server *server = connection->server;
@@ -63,6 +91,10 @@ static void close_connection(struct http_connection *connection)
     if (!server) {
         return;
     }
+    if (connection->waiting) {
+        DL_DELETE2(server->waiting, connection, waiting_prev, waiting_next);
+    }
+    release_answer(connection);
     connection->server = NULL;
     DL_DELETE(server->connections, connection);
     server->count--;
@@ -95,6 +127,7 @@ static void on_written(uv_write_t *request, int status)
         close_connection(connection);
         return;
     }
+    release_answer(connection);
     connection->shutdown.data = connection;
     if (uv_shutdown(&connection->shutdown, (uv_stream_t *)&connection->tcp, on_shutdown) != 0) {
         close_connection(connection);
@@ -146,17 +179,41 @@ static void make_answer(struct http_connection *connection, unsigned status,
     strbuf_release(&answer.body);
 }
 
-static void answer(struct http_connection *connection, unsigned status,
-                   const struct http_request *request)
+static void answer(struct http_connection *connection)
 {
     connection->answered = true;
-    make_answer(connection, status, request);
+    make_answer(connection, connection->status, &connection->request);
+    connection->unsent = connection->answer.len;
+    connection->server->unsent += connection->unsent;
     uv_buf_t buffer = uv_buf_init(connection->answer.data, (unsigned)connection->answer.len);
     connection->write.data = connection;
     if (uv_write(&connection->write, (uv_stream_t *)&connection->tcp, &buffer, 1, on_written) !=
         0) {
         close_connection(connection);
     }
+}
+
+static void on_answering(uv_idle_t *idle)
+{
+    struct http_server *server = idle->data;
+    uint64_t start_ns = uv_hrtime();
+
+    while (server->waiting && server->unsent < HTTP_UNSENT_MAX &&
+           uv_hrtime() - start_ns < ANSWERS_NS) {
+        struct http_connection *connection = server->waiting;
+
+        connection->waiting = false;
+        DL_DELETE2(server->waiting, connection, waiting_prev, waiting_next);
+        answer(connection);
+    }
+    if (!server->waiting || server->unsent >= HTTP_UNSENT_MAX) {
+        (void)uv_idle_stop(idle); // release_answer starts it again
+    }
+}
+
+static void begin_answering(struct http_server *server)
+{
+    (void)uv_idle_start(&server->answering, on_answering);
 }
 
 // --- reading
@@ -166,7 +223,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
     struct http_connection *connection = handle->data;
 
     (void)suggested;
-    if (connection->answered) {
+    if (connection->status != 0) {
         connection->len = 0; // what comes after the request is thrown away
     }
     *ret = uv_buf_init(connection->head + connection->len,
@@ -181,19 +238,22 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     if (count < 0) {
         // A caller that shuts its side right after its request still gets the answer.
         connection->finished = true;
-        if (count != UV_EOF || !connection->answered || connection->shut) {
+        if (count != UV_EOF || connection->status == 0 || connection->shut) {
             close_connection(connection);
         }
         return;
     }
-    if (connection->answered) {
+    if (connection->status != 0) {
         return;
     }
     connection->len += (size_t)count;
-    struct http_request request;
-    unsigned status = http_request_read(&request, connection->head, connection->len);
-    if (status != 0) {
-        answer(connection, status, &request);
+    connection->status = http_request_read(&connection->request, connection->head, connection->len);
+    if (connection->status != 0) {
+        struct http_server *server = connection->server;
+
+        connection->waiting = true;
+        DL_APPEND2(server->waiting, connection, waiting_prev, waiting_next);
+        begin_answering(server);
     }
 }
 
@@ -202,8 +262,7 @@ static void on_accept(void *owner, int fd)
     struct http_server *server = owner;
 
     if (server->count >= HTTP_CONNECTIONS_MAX) {
-        close(fd);
-        return;
+        close_connection(server->connections); // the oldest one
     }
     struct http_connection *connection = xcalloc(1, sizeof(*connection));
     connection->server = server;
@@ -277,6 +336,8 @@ int http_server_create(struct http_server **ret, uv_loop_t *loop,
         free(server);
         return rc;
     }
+    (void)uv_idle_init(loop, &server->answering);
+    server->answering.data = server;
     *ret = server;
     return 0;
 }
@@ -284,6 +345,11 @@ int http_server_create(struct http_server **ret, uv_loop_t *loop,
 const char *http_server_url(const struct http_server *server)
 {
     return server->url;
+}
+
+static void on_server_closed(uv_handle_t *handle)
+{
+    free(handle->data);
 }
 
 void http_server_close(struct http_server *server)
@@ -295,5 +361,5 @@ void http_server_close(struct http_server *server)
     while (server->connections) {
         close_connection(server->connections);
     }
-    free(server);
+    uv_close((uv_handle_t *)&server->answering, on_server_closed);
 }

@@ -11,8 +11,9 @@
 
 struct http_server;
 
-#define HTTP_CONNECTIONS_MAX 64 // further connections are closed at once
-#define HTTP_TIMEOUT_MS 10000   // the whole life of a connection
+#define HTTP_CONNECTIONS_MAX 64           // a further connection takes the place of the oldest one
+#define HTTP_UNSENT_MAX ((size_t)8 << 20) // bytes of answers, beyond which further ones wait
+#define HTTP_TIMEOUT_MS 10000             // the whole life of a connection
 
 struct http_answer {
     unsigned status;    // 200 before on_get, which may change it

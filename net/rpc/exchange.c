@@ -3,7 +3,7 @@
 // the service closes. An answer is packed straight into the frame that is sent.
 //
 // parked_max is below exchanges_max, so parked exchanges alone can never fill the service: there is
-// always room for requests that are answered at once.
+// always room for requests that are answered at once. The same holds for the bytes of requests.
 #include "net/rpc/service_state.h"
 
 #include "common/clock.h"
@@ -19,27 +19,105 @@
 
 // --- begin and end
 
-struct exchange *exchange_create(struct service *service, struct connection *connection)
+static void run_later(struct service *service, struct work *work);
+
+struct exchange *exchange_create(struct service *service, struct connection *connection, size_t len)
 {
     struct exchange *exchange = xcalloc(1, sizeof(*exchange));
 
     exchange->service = service;
     exchange->connection = connection;
+    exchange->party = connection ? connection->party : &service->strangers;
     exchange->arrived_ns = uv_hrtime();
+    turns_member_init(&exchange->work.turn, &exchange->party->turns);
+    exchange->work.run = run_later;
     DL_APPEND(service->exchanges, exchange);
     service->exchange_count++;
+    exchange->party->exchanges++;
+    if (connection) {
+        connection->exchanges++;
+    }
+    party_count_incoming(service, exchange->party, &exchange->held, len);
     return exchange;
+}
+
+// Moves it to the party that its connection has by now.
+static void follow_connection(struct exchange *exchange)
+{
+    struct service *service = exchange->service;
+    struct party *old = exchange->party;
+    struct party *party = exchange->connection->party;
+    size_t held = exchange->held;
+
+    if (old == party) {
+        return;
+    }
+    party_count_incoming(service, old, &exchange->held, 0);
+    old->exchanges--;
+    party->exchanges++;
+    exchange->party = party;
+    turns_move(&exchange->work.turn, &party->turns);
+    party_count_incoming(service, party, &exchange->held, held);
+    party_release(service, old);
 }
 
 void exchange_free(struct exchange *exchange)
 {
     struct service *service = exchange->service;
+    struct party *party = exchange->party;
 
     DL_DELETE(service->exchanges, exchange);
     service->exchange_count--;
-    service->parked -= exchange->parked;
+    party->exchanges--;
+    turns_leave(&exchange->work.turn);
+    if (exchange->parked) {
+        service->parked--;
+        party->parked--;
+        service->parked_held -= exchange->held;
+    }
+    party_count_incoming(service, party, &exchange->held, 0);
+    if (exchange->connection) {
+        exchange->connection->exchanges--;
+        exchange->connection->served_ms = uv_now(service->loop);
+    }
+    if (service->running == exchange) {
+        service->running = NULL;
+    }
     free(exchange);
-    service_has_room(service);
+    party_release(service, party);
+    serving_released(service);
+}
+
+// --- more of it later
+
+// Runs in the turn of the exchange, which may end in it.
+static void run_later(struct service *service, struct work *work)
+{
+    struct exchange *exchange = (struct exchange *)work;
+    struct party *party = exchange->party;
+    void (*later)(void *owner) = exchange->later;
+    uint64_t start_ns = uv_hrtime();
+
+    exchange->later = NULL;
+    party->uses++;
+    service->running = exchange;
+    later(exchange->later_owner);
+    uint64_t work_ns = uv_hrtime() - start_ns;
+    if (service->running) {
+        turns_charge(&exchange->work.turn, work_ns);
+        service->running = NULL;
+    } else {
+        turns_charge_party(&party->turns, work_ns);
+    }
+    party->uses--;
+    party_release(service, party);
+}
+
+void exchange_later(struct exchange *exchange, void (*later)(void *owner), void *owner)
+{
+    exchange->later = later;
+    exchange->later_owner = owner;
+    serving_wait(exchange->service, &exchange->work);
 }
 
 static void drop(struct exchange *exchange)
@@ -53,7 +131,7 @@ static void drop(struct exchange *exchange)
     }
 }
 
-void exchanges_leave(struct service *service, const struct connection *connection)
+void exchanges_leave(struct service *service, struct connection *connection)
 {
     struct exchange *exchange;
     struct exchange *next;
@@ -83,6 +161,7 @@ static void send_frame(struct exchange *exchange, struct strbuf *frame)
     frame_end(frame);
     if (exchange->connection) {
         stream_send(exchange->connection->stream, frame);
+        connection_count_unsent(exchange->connection);
     }
     exchange_free(exchange);
 }
@@ -118,14 +197,21 @@ void exchange_reply(struct exchange *exchange, const struct message *message, co
     strbuf_release(&frame);
 }
 
-bool exchange_park(struct exchange *exchange, void (*on_drop)(void *waiter), void *waiter)
+bool exchange_park(struct exchange *exchange, size_t held, void (*on_drop)(void *waiter),
+                   void *waiter)
 {
     struct service *service = exchange->service;
+    struct party *party = exchange->party;
 
-    if (service->parked >= service->config.parked_max) {
+    if (!party_may_have(party->parked, service->parked, service->config.parked_max) ||
+        !party_may_have(party->incoming - exchange->held, service->parked_held + held,
+                        SERVICE_PARKED_HELD_MAX)) {
         return false;
     }
+    party_count_incoming(service, party, &exchange->held, held);
+    service->parked_held += held;
     service->parked++;
+    party->parked++;
     exchange->parked = true;
     exchange->on_drop = on_drop;
     exchange->waiter = waiter;
@@ -208,6 +294,13 @@ const struct caller *exchange_caller(const struct exchange *exchange)
     return &exchange->caller;
 }
 
+const char *exchange_turn_name(const struct exchange *exchange)
+{
+    return exchange->service->identity.tokens ? exchange->caller.tenant
+           : exchange->connection             ? stream_peer(exchange->connection->stream)
+                                              : "?";
+}
+
 static bool admit(struct exchange *exchange, const struct request *request, struct err *err)
 {
     struct service *service = exchange->service;
@@ -216,9 +309,14 @@ static bool admit(struct exchange *exchange, const struct request *request, stru
 
     if (identity_admit(&service->identity, &connection->holder, request->token, request->op,
                        (int64_t)time(NULL), &caller, err) != 0) {
+        if (connection->holder.known) {
+            connection_settle(connection, connection->holder.tenant, false);
+        }
         service_note_refusal(service, stream_peer(connection->stream), err->text);
         return false;
     }
+    connection_settle(connection, caller.tenant, caller.role == CALLER_ADMIN);
+    follow_connection(exchange);
     (void)snprintf(exchange->tenant, sizeof(exchange->tenant), "%s", caller.tenant);
     exchange->caller = (struct caller){.tenant = exchange->tenant, .role = caller.role};
     return true;

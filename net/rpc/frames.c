@@ -1,5 +1,6 @@
 // Design note. Bytes are received straight into the buffer, and frames are read in place. The
-// buffer doubles when it is nearly full, so it never takes more than about twice what has arrived.
+// buffer doubles when it is nearly full, so it never takes more than about twice what has arrived,
+// and not more than the frame at its front takes.
 // When everything was taken, a buffer that has grown is freed, so an idle connection costs little.
 #include "net/rpc/frames.h"
 
@@ -7,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZE_FIRST ((size_t)64 << 10) // bytes of a new buffer
-#define ROOM_MIN ((size_t)16 << 10)   // the buffer grows when less room is left
+#define ROOM_MIN ((size_t)8 << 10) // the buffer grows when less room is left
 
 const unsigned char frames_greeting[FRAMES_GREETING_LEN] = {'K', 'C', 'A', 'S', 'T', 0, 0, 1};
 
@@ -26,9 +26,29 @@ void frames_release(struct frames *frames)
     *frames = (struct frames){.frame_max = frames->frame_max};
 }
 
+static size_t read_len(const unsigned char *head)
+{
+    return (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+}
+
+size_t frames_size_wanted(const struct frames *frames)
+{
+    size_t have = frames->end - frames->start;
+
+    if (frames->size > 0 && frames->size - have >= ROOM_MIN) {
+        return frames->size;
+    }
+    size_t size = frames->size ? frames->size * 2 : FRAMES_SIZE_FIRST;
+    size_t len = frames->greeted && have >= FRAMES_HEAD_LEN
+                     ? read_len(frames->data + frames->start) + FRAMES_HEAD_LEN
+                     : 0;
+    // The frame, and so much of the next one that the buffer need not grow at once.
+    return len > have && len + ROOM_MIN < size ? len + ROOM_MIN : size;
+}
+
 int frames_room(struct frames *frames, char **ret, size_t *ret_len, struct err *err)
 {
-    size_t size = frames->size ? frames->size * 2 : SIZE_FIRST;
+    size_t size = frames_size_wanted(frames);
 
     if (frames->start > 0) {
         frames->end -= frames->start;
@@ -36,7 +56,7 @@ int frames_room(struct frames *frames, char **ret, size_t *ret_len, struct err *
         frames->start = 0;
     }
     unsigned char *data;
-    if (frames->size - frames->end < ROOM_MIN) {
+    if (size > frames->size) {
         data = realloc(frames->data, size);
         if (!data) {
             return err_set(err, ERR_SYSTEM, "no memory for %zu bytes that arrive", size);
@@ -88,8 +108,7 @@ int frames_peek(const struct frames *frames, struct frames_view *ret, struct err
         return 0;
     }
     const unsigned char *head = frames->data + frames->start;
-    size_t len =
-        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    size_t len = read_len(head);
     if (len == 0) {
         return err_set(err, ERR_PROTOCOL, "a frame of no bytes");
     }
@@ -117,7 +136,7 @@ void frames_take(struct frames *frames, const struct frames_view *view)
     }
     if (frames->start == frames->end) {
         frames->start = frames->end = 0;
-        if (frames->size > SIZE_FIRST) {
+        if (frames->size > FRAMES_SIZE_FIRST) {
             free(frames->data);
             frames->data = NULL;
             frames->size = 0;

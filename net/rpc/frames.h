@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FRAMES_GREETING_LEN 8 // bytes
-#define FRAMES_HEAD_LEN 4     // bytes of the length before each frame
+#define FRAMES_GREETING_LEN 8                // bytes
+#define FRAMES_SIZE_FIRST ((size_t)32 << 10) // bytes of a new buffer
+#define FRAMES_HEAD_LEN 4                    // bytes of the length before each frame
 // What each side sends first: "KCAST", two zero bytes and the version of the framing.
 extern const unsigned char frames_greeting[FRAMES_GREETING_LEN];
 
@@ -41,6 +42,8 @@ struct frames_view {
 void frames_init(struct frames *frames, size_t frame_max);
 void frames_release(struct frames *frames);
 
+// Returns how many bytes the buffer is to have so that frames_room returns some.
+size_t frames_size_wanted(const struct frames *frames);
 // Received bytes go in two steps: write them to *ret, where there is room for *ret_len bytes, at
 // least 1; then tell frames_filled how many they were. ERR_SYSTEM when there is no memory.
 MUST_CHECK int frames_room(struct frames *frames, char **ret, size_t *ret_len, struct err *err);

@@ -1,5 +1,7 @@
 // The server's side: accepts connections on TCP and turns their frames into requests on the libuv
 // loop. Each request must be answered exactly once, at once or later (a long poll), in any order.
+// Callers are served in turns, and what one of them may take of connections, memory and time is
+// bounded.
 // It owns the listener, the connections and the open exchanges, and it checks who sent each request
 // and whether that caller may ask for it. It does not know what the operations mean beyond that.
 // The program must ignore SIGPIPE.
@@ -20,14 +22,22 @@ struct exchange; // a request that waits for its reply
 #define SERVICE_CONNECTIONS_MAX 1024            // default of connections_max
 #define SERVICE_GREETING_MS 10000               // default of greeting_ms
 #define SERVICE_STRANGER_MAX ((size_t)64 << 10) // bytes of a request before a token was shown
-#define SERVICE_UNSENT_MAX ((size_t)64 << 20)   // bytes of unsent replies; see service.c
+// Bytes of unsent replies. A connection that has more than the first is not read from, and none of
+// a tenant that has more than the second; beyond the third the one that has most is closed.
+#define SERVICE_UNSENT_MAX ((size_t)1 << 20)
+#define SERVICE_PARTY_UNSENT_MAX ((size_t)16 << 20)
+#define SERVICE_ALL_UNSENT_MAX ((size_t)48 << 20)
+// Bytes of requests that arrive or are not answered yet, and how many of these parked requests may
+// hold. Beyond them requests wait unread. Frames below FRAMES_SIZE_FIRST count once they are open.
+#define SERVICE_INCOMING_MAX ((size_t)48 << 20)
+#define SERVICE_PARKED_HELD_MAX ((size_t)16 << 20)
 
 struct service_config {
     const char *url;             // tcp://127.0.0.1:7410; port 0 picks a free one
     struct identity_files files; // for tls://; the names must outlive the service
     size_t exchanges_max;        // open exchanges; further requests wait unread
     size_t parked_max;           // open exchanges that may be parked; well below exchanges_max
-    size_t connections_max;      // 0: SERVICE_CONNECTIONS_MAX
+    size_t connections_max;      // of identified callers; 0: SERVICE_CONNECTIONS_MAX
     size_t message_max;          // bytes of one request
     uint64_t greeting_ms; // time to greet and to show a token, if one is needed; 0: the default
     uint64_t epoch;       // goes out with every reply
@@ -67,6 +77,10 @@ void service_close(struct service *service);
 // Returns who sent the request; valid as long as the exchange.
 const struct caller *exchange_caller(const struct exchange *exchange);
 
+// Returns by whom callers take turns: the tenant, or where everybody is one tenant, the connection.
+// Valid as long as the exchange; a connection that has ended is "?".
+const char *exchange_turn_name(const struct exchange *exchange);
+
 // Answers. Each of these three frees exchange. An exchange whose caller has gone is answered in the
 // same way.
 void exchange_reply(struct exchange *exchange, const struct message *message, const void *body);
@@ -75,11 +89,18 @@ void exchange_fail(struct exchange *exchange, const struct err *error);
 void exchange_fail_busy(struct exchange *exchange, const struct err *error,
                         uint64_t retry_after_ms);
 
-// Asks to keep the exchange open for a while. Returns false when too many are parked: then it must
-// be answered now. on_drop runs when the exchange ends without an answer, because the caller's
+// Calls later(owner) in a later turn of the loop, when it is this caller's turn: callers take turns
+// by the time that their requests take. To be called for what takes long, and for what somebody
+// else than the caller has caused. The exchange must be answered after that, unless it was parked
+// and is dropped before.
+void exchange_later(struct exchange *exchange, void (*later)(void *owner), void *owner);
+
+// Asks to keep the exchange open for a while, with `held` bytes of memory. Returns false when too
+// many are parked, or too many by this caller: then it must be answered now. on_drop runs when the exchange ends without an answer, because the caller's
 // connection has ended or the service closes; the exchange is already freed then. Without on_drop
 // (NULL) the exchange stays until it is answered or the service closes.
-bool exchange_park(struct exchange *exchange, void (*on_drop)(void *waiter), void *waiter);
+bool exchange_park(struct exchange *exchange, size_t held, void (*on_drop)(void *waiter),
+                   void *waiter);
 // Returns the milliseconds that the caller will still wait; UINT64_MAX when it gave no deadline.
 uint64_t exchange_remaining_ms(const struct exchange *exchange);
 

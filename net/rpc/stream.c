@@ -89,6 +89,24 @@ static void set_peer(struct stream *stream)
     }
 }
 
+size_t stream_host_len(const struct stream *stream)
+{
+    const char *port = strrchr(stream->peer, ':');
+
+    return port ? (size_t)(port - stream->peer) : strlen(stream->peer);
+}
+
+// The 64-bit FNV-1a hash of the host.
+static uint64_t number_host(const struct stream *stream)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (size_t i = 0; i < stream_host_len(stream); i++) {
+        hash = (hash ^ (unsigned char)stream->peer[i]) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
 void stream_open(struct stream *stream)
 {
     stream->open = true;
@@ -106,6 +124,7 @@ static void begin(struct stream *stream, bool calling)
 {
     stream->connected = true;
     set_peer(stream);
+    stream->host = number_host(stream);
     (void)uv_tcp_nodelay(&stream->tcp, 1); // a failure only makes it slower
     uv_os_fd_t fd;
     if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0) {

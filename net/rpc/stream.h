@@ -27,6 +27,10 @@ struct stream_config {
     // A frame has arrived; data is valid during the call. Returns false when the owner does not
     // take it now: nothing more is read until stream_resume, which gives the same frame again.
     bool (*on_frame)(void *owner, const void *data, size_t len);
+    // The buffer of what arrives is to have so many bytes, more than FRAMES_SIZE_FIRST; 0: it has
+    // no more than that again. Returns false when it may not grow: nothing more is read until
+    // stream_resume, after which this is called again. May be NULL.
+    bool (*on_memory)(void *owner, size_t size);
     // Some of the sent bytes have gone to the kernel. May be NULL.
     void (*on_sent)(void *owner);
     // The stream has ended and is freed after this call. The code is ERR_UNREACHABLE (not
@@ -54,14 +58,21 @@ bool stream_was_connected(const struct stream *stream);
 // Returns the other side as "127.0.0.1:4711"; "?" before it is connected.
 const char *stream_peer(const struct stream *stream);
 
+// Returns the length of the host in stream_peer, which leaves out the port.
+size_t stream_host_len(const struct stream *stream);
+// Returns whether a step of its TLS handshake waits or runs: the other side waits for us.
+bool stream_is_working(const struct stream *stream);
+
 // Sends a buffer that frame_begin and frame_end have made, and leaves it empty. Frames that are
 // sent inside on_frame leave together.
 void stream_send(struct stream *stream, struct strbuf *frame_taken);
 // Returns the bytes that were sent and that the kernel has not taken yet.
 size_t stream_unsent(const struct stream *stream);
+// Returns the bytes that have arrived and that the owner has not taken.
+size_t stream_unread(const struct stream *stream);
 // Replaces the frame_max of the config from now on.
 void stream_allow(struct stream *stream, size_t frame_max);
-// Goes on after on_frame has returned false: delivers what has arrived, inside this call, and reads
+// Goes on after on_frame or on_memory has returned false: delivers what has arrived, inside this call, and reads
 // on.
 void stream_resume(struct stream *stream);
 

@@ -13,6 +13,40 @@ void stream_allow(struct stream *stream, size_t frame_max)
     stream->frames.frame_max = frame_max;
 }
 
+bool stream_is_working(const struct stream *stream)
+{
+    return stream->handshake.busy;
+}
+
+size_t stream_unread(const struct stream *stream)
+{
+    return stream->frames.end - stream->frames.start;
+}
+
+// Asks the owner before the buffer grows. Pauses the stream when it may not.
+static bool may_grow(struct stream *stream)
+{
+    size_t size = frames_size_wanted(&stream->frames);
+
+    if (size > FRAMES_SIZE_FIRST && size > stream->frames.size && stream->config.on_memory) {
+        if (!stream->config.on_memory(stream->config.owner, size)) {
+            stream->paused = true;
+            return false;
+        }
+        stream->large = true;
+    }
+    return true;
+}
+
+// Tells the owner when a large buffer was freed.
+static void tell_shrunk(struct stream *stream)
+{
+    if (stream->large && stream->frames.size <= FRAMES_SIZE_FIRST) {
+        stream->large = false;
+        (void)stream->config.on_memory(stream->config.owner, 0);
+    }
+}
+
 static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     struct stream *stream = handle->data;
@@ -26,8 +60,9 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
         return;
     }
     // An empty buffer makes libuv call on_read with UV_ENOBUFS.
-    *ret = frames_room(&stream->frames, &base, &len, NULL) == 0 ? uv_buf_init(base, (unsigned)len)
-                                                                : uv_buf_init(NULL, 0);
+    *ret = may_grow(stream) && frames_room(&stream->frames, &base, &len, NULL) == 0
+               ? uv_buf_init(base, (unsigned)len)
+               : uv_buf_init(NULL, 0);
 }
 
 // Delivers a greeting or a frame to the owner. Returns whether it may be followed by another.
@@ -40,6 +75,7 @@ static bool deliver_one(struct stream *stream, const struct frames_view *view)
         }
     } else if (stream->config.on_frame(stream->config.owner, view->data, view->len)) {
         frames_take(&stream->frames, view);
+        tell_shrunk(stream);
     } else {
         stream->paused = true;
     }
@@ -113,7 +149,7 @@ static void on_step(struct handshake *handshake)
 void stream_step_handshake(struct stream *stream)
 {
     (void)uv_read_stop((uv_stream_t *)&stream->tcp);
-    handshake_step(&stream->handshake, stream->tcp.loop, stream->tls, on_step);
+    handshake_step(&stream->handshake, stream->tcp.loop, stream->tls, stream->host, on_step);
 }
 
 // Decrypts what fits into the frames' buffer and delivers it. Returns whether there may be more and
@@ -124,6 +160,11 @@ static bool decrypt_one(struct stream *stream)
     char *base;
     size_t room;
     size_t len = 0;
+
+    if (!may_grow(stream)) {
+        (void)uv_read_stop((uv_stream_t *)&stream->tcp);
+        return false;
+    }
     int rc = frames_room(&stream->frames, &base, &room, &err);
 
     rc = rc == 0 ? tls_session_read(stream->tls, base, room, &len, &err) : rc;
@@ -166,6 +207,8 @@ static void on_read(uv_stream_t *handle, ssize_t len, const uv_buf_t *buf)
     } else if (len > 0) {
         frames_filled(&stream->frames, (size_t)len);
         deliver(stream);
+    } else if (len == UV_ENOBUFS && stream->paused) {
+        (void)uv_read_stop(handle);
     } else if (len < 0) {
         stream_end_by_uv(stream, (int)len);
     }

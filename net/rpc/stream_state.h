@@ -27,12 +27,14 @@ struct stream {
     bool connected;       // has ever been connected
     bool open;            // connected, and the TLS handshake is complete
     bool corked;          // frames are gathered and not written yet
-    bool paused;          // on_frame has not taken a frame
+    bool paused;          // on_frame has not taken a frame, or on_memory has refused
+    bool large;           // on_memory was told of a large buffer
     bool ending;          // stream_end was called
     bool closed;          // libuv has closed the handle
     bool silent;          // on_end is not called
     struct err why;       // why it ends
     char peer[STREAM_PEER_MAX];
+    uint64_t host; // a number of the host in it
 };
 
 // stream.c

@@ -9,6 +9,7 @@
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "net/tls/usage.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -416,6 +417,9 @@ static int check_kept(const struct authority *authority, const char *path,
     } else if ((flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED) != 0) {
         rc = err_set(err, ERR_INVALID, "%s is there and not signed by %s; %s", path,
                      authority->path, advice);
+    } else if (rc == 0 && usage_flags(&cert, spec->hosts ? TLS_SERVER : TLS_CALLER) != 0) {
+        rc = err_set(err, ERR_INVALID, "%s is there and not for a %s; %s", path,
+                     spec->hosts ? "server" : "caller", advice);
     }
     for (size_t i = 0; rc == 0 && i < spec->host_count; i++) {
         if (!names_host(&cert, spec->hosts[i])) {

@@ -4,7 +4,8 @@
 // lookups and file operations need too.
 //
 // The list of steps lives on the loop thread. Its first element is the step that runs; all others
-// wait and can be cancelled.
+// wait and can be cancelled. They are in the order of their rounds: a step is in the round after the
+// last one of its host, or in the present round when its host has none.
 #include "net/tls/handshake.h"
 
 #include <stdlib.h>
@@ -42,8 +43,32 @@ static void on_worked(uv_work_t *request, int status)
     handshake->on_done(handshake);
 }
 
+// Puts the step behind those of its round.
+static void insert(struct handshake **steps, struct handshake *handshake)
+{
+    struct handshake *before = NULL; // the last one that goes before it
+    struct handshake *step;
+
+    handshake->round = *steps ? (*steps)->round : 0;
+    DL_FOREACH (*steps, step) {
+        if (step->host == handshake->host) {
+            handshake->round = step->round + 1;
+        }
+    }
+    DL_FOREACH (*steps, step) {
+        if (step->round <= handshake->round) {
+            before = step;
+        }
+    }
+    if (before) {
+        DL_APPEND_ELEM(*steps, before, handshake);
+    } else {
+        DL_APPEND(*steps, handshake); // the list is empty: the first one's round is the least
+    }
+}
+
 void handshake_step(struct handshake *handshake, uv_loop_t *loop, struct tls_session *session,
-                    void (*on_done)(struct handshake *handshake))
+                    uint64_t host, void (*on_done)(struct handshake *handshake))
 {
     struct handshake **steps = tls_session_steps(session);
 
@@ -51,7 +76,8 @@ void handshake_step(struct handshake *handshake, uv_loop_t *loop, struct tls_ses
     handshake->session = session;
     handshake->on_done = on_done;
     handshake->busy = true;
-    DL_APPEND(*steps, handshake);
+    handshake->host = host;
+    insert(steps, handshake);
     if (*steps == handshake) {
         start(handshake);
     }

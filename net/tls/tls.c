@@ -7,11 +7,11 @@
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "net/tls/usage.h"
 #include <arpa/inet.h>
 #include <mbedtls/ctr_drbg.h>
 #include <mbedtls/entropy.h>
 #include <mbedtls/error.h>
-#include <mbedtls/oid.h>
 #include <mbedtls/ssl.h>
 #include <mbedtls/x509_crt.h>
 #include <stdint.h>
@@ -24,6 +24,7 @@
 #define ADDRESS_MAX 16             // bytes of an IPv6 address
 
 struct tls {
+    enum tls_side side;      // ours
     size_t holders;          // freed when there are none
     struct handshake *steps; // list of net/tls/handshake.c
     mbedtls_entropy_context entropy;
@@ -103,29 +104,20 @@ static const char *flags_reason(uint32_t flags)
     if (flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED) {
         return "is not signed by our authority";
     }
-    if (flags & MBEDTLS_X509_BADCERT_CN_MISMATCH) {
-        return "is for another host";
+    const char *usage = usage_reason(flags);
+    if (usage) {
+        return usage;
     }
-    if (flags & (MBEDTLS_X509_BADCERT_KEY_USAGE | MBEDTLS_X509_BADCERT_EXT_KEY_USAGE)) {
-        return "is not for this side of a connection";
-    }
-    return "is not acceptable";
+    return flags & MBEDTLS_X509_BADCERT_CN_MISMATCH ? "is for another host" : "is not acceptable";
 }
 
-// Returns whether our own certificate may be used on this side.
-static bool is_for(const struct tls *tls, enum tls_side side)
+static int check_own(struct tls *tls, const struct tls_files *files, struct err *err)
 {
-    const char *use = side == TLS_SERVER ? MBEDTLS_OID_SERVER_AUTH : MBEDTLS_OID_CLIENT_AUTH;
+    uint32_t usage = usage_flags(&tls->cert, tls->side);
 
-    return mbedtls_x509_crt_check_extended_key_usage(&tls->cert, use, strlen(use)) == 0;
-}
-
-static int check_own(struct tls *tls, enum tls_side side, const struct tls_files *files,
-                     struct err *err)
-{
-    if (!is_for(tls, side)) {
-        return err_set(err, ERR_INVALID, "%s is not a certificate for a %s", files->cert,
-                       side == TLS_SERVER ? "server" : "caller");
+    if (usage != 0) {
+        return err_set(err, ERR_INVALID, "%s is not a certificate for a %s: it %s", files->cert,
+                       tls->side == TLS_SERVER ? "server" : "caller", usage_reason(usage));
     }
     if (mbedtls_pk_check_pair(&tls->cert.pk, &tls->key) != 0) {
         return err_set(err, ERR_INVALID, "%s is not the key of %s", files->key, files->cert);
@@ -138,14 +130,13 @@ static int check_own(struct tls *tls, enum tls_side side, const struct tls_files
     return 0;
 }
 
-static int read_files(struct tls *tls, enum tls_side side, const struct tls_files *files,
-                      struct err *err)
+static int read_files(struct tls *tls, const struct tls_files *files, struct err *err)
 {
     int rc = read_certificates(&tls->ca, files->ca, err);
 
     rc = rc == 0 ? read_certificates(&tls->cert, files->cert, err) : rc;
     rc = rc == 0 ? read_key(&tls->key, files->key, err) : rc;
-    return rc == 0 ? check_own(tls, side, files, err) : rc;
+    return rc == 0 ? check_own(tls, files, err) : rc;
 }
 
 // --- settings
@@ -168,7 +159,7 @@ static const mbedtls_ecp_group_id curves[] = {
 };
 
 // Returns the code of mbedTLS.
-static int configure(struct tls *tls, enum tls_side side)
+static int configure(struct tls *tls)
 {
     mbedtls_ssl_config *config = &tls->config;
     int code = mbedtls_ctr_drbg_seed(&tls->random, mbedtls_entropy_func, &tls->entropy, NULL, 0);
@@ -177,7 +168,7 @@ static int configure(struct tls *tls, enum tls_side side)
         return code;
     }
     code = mbedtls_ssl_config_defaults(
-        config, side == TLS_SERVER ? MBEDTLS_SSL_IS_SERVER : MBEDTLS_SSL_IS_CLIENT,
+        config, tls->side == TLS_SERVER ? MBEDTLS_SSL_IS_SERVER : MBEDTLS_SSL_IS_CLIENT,
         MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
     if (code != 0) {
         return code;
@@ -198,6 +189,7 @@ int tls_create(struct tls **ret, enum tls_side side, const struct tls_files *fil
 {
     struct tls *tls = xcalloc(1, sizeof(*tls));
 
+    tls->side = side;
     tls->holders = 1;
     mbedtls_entropy_init(&tls->entropy);
     mbedtls_ctr_drbg_init(&tls->random);
@@ -205,10 +197,10 @@ int tls_create(struct tls **ret, enum tls_side side, const struct tls_files *fil
     mbedtls_x509_crt_init(&tls->cert);
     mbedtls_pk_init(&tls->key);
     mbedtls_ssl_config_init(&tls->config);
-    int rc = read_files(tls, side, files, err);
+    int rc = read_files(tls, files, err);
     if (rc == 0) {
         char text[128];
-        int code = configure(tls, side);
+        int code = configure(tls);
 
         rc = code == 0 ? 0
                        : err_set(err, ERR_SYSTEM, "TLS cannot be set up: %s",
@@ -273,23 +265,31 @@ static int give_out(void *owner, const unsigned char *data, size_t len)
     return (int)len;
 }
 
-// Looks for the expected address in the other side's certificate, because mbedTLS compares only
-// names. It is called for each certificate of the chain.
-static int check_address(void *owner, mbedtls_x509_crt *cert, int depth, uint32_t *flags)
+// Returns whether the certificate names the expected address. mbedTLS compares only names.
+static bool names_address(const struct tls_session *session, const mbedtls_x509_crt *cert)
+{
+    for (const mbedtls_x509_sequence *name = &cert->subject_alt_names; name; name = name->next) {
+        if ((name->buf.tag & MBEDTLS_ASN1_TAG_VALUE_MASK) == SAN_ADDRESS &&
+            name->buf.len == session->address_len &&
+            memcmp(name->buf.p, session->address, session->address_len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The callback by which mbedTLS has us check the other side's certificates, for each of the chain.
+static int check_other(void *owner, mbedtls_x509_crt *cert, int depth, uint32_t *flags)
 {
     const struct tls_session *session = owner;
 
     if (depth > 0) { // a certificate of the authority
         return 0;
     }
-    for (const mbedtls_x509_sequence *name = &cert->subject_alt_names; name; name = name->next) {
-        if ((name->buf.tag & MBEDTLS_ASN1_TAG_VALUE_MASK) == SAN_ADDRESS &&
-            name->buf.len == session->address_len &&
-            memcmp(name->buf.p, session->address, session->address_len) == 0) {
-            return 0;
-        }
+    *flags |= usage_flags(cert, session->tls->side == TLS_SERVER ? TLS_CALLER : TLS_SERVER);
+    if (session->address_len > 0 && !names_address(session, cert)) {
+        *flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
     }
-    *flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
     return 0;
 }
 
@@ -299,9 +299,6 @@ static void expect_host(struct tls_session *session, const char *host)
         session->address_len = 4;
     } else if (inet_pton(AF_INET6, host, session->address) == 1) {
         session->address_len = 16;
-    }
-    if (session->address_len > 0) {
-        mbedtls_ssl_set_verify(&session->ssl, check_address, session);
     }
     if (mbedtls_ssl_set_hostname(&session->ssl, session->address_len > 0 ? NULL : host) != 0) {
         abort(); // no memory, or a name longer than url_parse lets through
@@ -318,6 +315,7 @@ struct tls_session *tls_session_create(struct tls *tls, const char *host)
     if (mbedtls_ssl_setup(&session->ssl, &tls->config) != 0) {
         abort(); // no memory
     }
+    mbedtls_ssl_set_verify(&session->ssl, check_other, session);
     if (host) {
         expect_host(session, host);
     }

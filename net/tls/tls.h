@@ -22,7 +22,7 @@ struct tls_files {
 
 // Reads the files; the caller releases *ret. ERR_INVALID, ERR_DENIED and ERR_NOT_FOUND name the
 // file that is wrong. A key of another certificate, and an own certificate that the authority has
-// not signed or that is not valid now, are ERR_INVALID too.
+// not signed, that is not valid now or that is not for this side, are ERR_INVALID too.
 MUST_CHECK int tls_create(struct tls **ret, enum tls_side side, const struct tls_files *files,
                           struct err *err);
 // Adds a holder. Each holder releases it once; a session is a holder too.

@@ -1,6 +1,6 @@
 // Fresh processes and parking on a core, with the real sandbox: what a runner and a fresh child of it cost by the size of tensors,
 // what an empty launch costs, and by how much the clock of a parked child moves, alone and beside a program that wants the core.
-//  bench_renew OBJECT [LAUNCHES]      an object with kcast_entry, which is never called; default 20000 launches
+//  bench_renew [LAUNCHES]      default 20000
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/parse.h"
@@ -41,6 +41,29 @@ static void must_be_done(const struct bench *bench, enum launch_outcome outcome)
         fprintf(stderr, "bench_renew: %s\n", runner_process_describe(&bench->runner, &verdict));
         exit(1);
     }
+}
+
+// An object whose entry is never called.
+static void compile(struct bytes *ret)
+{
+    char path[] = "/tmp/kcast-bench.XXXXXX";
+    struct err err = ERR_INIT;
+    int fd = mkstemp(path), status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execlp("gcc", "gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared",
+               "-nostartfiles", "-I.", "-o", path, "tests/data/exec/runner/acts.c", (char *)NULL);
+        _exit(127);
+    }
+    (void)waitpid(pid, &status, 0);
+    if (status != 0) {
+        fprintf(stderr, "bench_renew: start it in the root of the tree, where gcc is installed\n");
+        exit(1);
+    }
+    must(file_read(ret, path, 64 << 20, &err), &err);
+    close(fd);
+    unlink(path);
 }
 
 static int ascending(const void *a, const void *b)
@@ -90,7 +113,8 @@ static void bench_renewals(const struct child_context *context, const struct byt
                            size_t bytes)
 {
     struct bench bench;
-    double us[RENEWALS];
+    struct launch_time time;
+    double us[RENEWALS], cpu[2][RENEWALS];
 
     for (size_t i = 0; i < LOADS; i++) {
         us[i] = open_bench(&bench, context, object, bytes);
@@ -107,9 +131,16 @@ static void bench_renewals(const struct child_context *context, const struct byt
         uint64_t start = clock_now_ns(&clock_system);
         must_be_done(&bench, runner_process_renew(&bench.runner, LIMIT_NS));
         us[i] = (double)(clock_now_ns(&clock_system) - start) / 1e3;
+        for (size_t k = 0; k < 2; k++) {
+            must_be_done(&bench, runner_process_launch(&bench.runner, CONTROL_NOTHING, NULL, NULL,
+                                                       LIMIT_NS, &time));
+            cpu[k][i] = time.cpu / 1e3;
+        }
     }
     printf("a fresh process, %zu KiB of tensors: median %.0f µs, 90 %% %.0f µs\n", bytes / 1024,
            quantile(us, RENEWALS, 0.5), quantile(us, RENEWALS, 0.9));
+    printf("processor time of its first and second empty launch: median %.2f and %.2f µs\n",
+           quantile(cpu[0], RENEWALS, 0.5), quantile(cpu[1], RENEWALS, 0.5));
     close_bench(&bench);
 }
 
@@ -158,13 +189,12 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     uint64_t launches = 20000;
 
-    if (argc < 2 ||
-        (argc > 2 && parse_u64(&launches, argv[2], 10, 100000000, "LAUNCHES", &err) != 0)) {
-        fprintf(stderr, "usage: bench_renew OBJECT [LAUNCHES]\n");
+    if (argc > 1 && parse_u64(&launches, argv[1], 10, 100000000, "LAUNCHES", &err) != 0) {
+        fprintf(stderr, "usage: bench_renew [LAUNCHES]\n");
         return 2;
     }
+    compile(&object);
     must(child_context_init(&context, CHILD_NEEDS_RUNNER, &err), &err);
-    must(file_read(&object, argv[1], 64 << 20, &err), &err);
     static const size_t size[] = {4096, 1 << 20, 16 << 20, 256 << 20};
     for (size_t i = 0; i < ARRAY_LEN(size); i++) {
         bench_renewals(&context, &object, size[i]);

@@ -257,12 +257,40 @@ static void a_secret_is_read_only_where_nobody_else_reads(void **state)
     free(dir);
 }
 
+// Only a program that root runs can open such a file at all.
+static void a_secret_of_another_user_is_refused(void **state)
+{
+    if (geteuid() != 0) {
+        skip();
+    }
+    char *path = in(state, "key");
+    struct err err = ERR_INIT;
+
+    put(path, "key");
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+    struct bytes data = {0};
+    assert_int_equal(file_read_private(&data, path, 10, &err), ERR_DENIED);
+    assert_non_null(strstr(err.text, "belongs to user 65534"));
+    assert_non_null(strstr(err.text, "chmod 600"));
+    assert_int_equal(file_read_private_of_anybody(&data, path, 10, NULL), 0);
+    file_wipe(&data);
+    assert_int_equal(chmod(path, 0620), 0);
+    assert_int_equal(file_read_private_of_anybody(&data, path, 10, NULL), ERR_DENIED);
+    assert_int_equal(chown(path, 0, (gid_t)-1), 0);
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(file_read_private(&data, path, 10, NULL), 0);
+    file_wipe(&data);
+    free(path);
+}
+
 #define WITH_DIR(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_secret_is_read_only_where_nobody_else_reads),
+        WITH_DIR(a_secret_of_another_user_is_refused),
         WITH_DIR(replace_then_read_returns_the_same),
         WITH_DIR(read_respects_the_limit_exactly),
         WITH_DIR(read_of_missing_is_not_found),

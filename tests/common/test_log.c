@@ -112,9 +112,11 @@ static void utf8_stays_but_c1_and_broken_bytes_are_escaped(void **state)
     (void)state;
     use_journal(true, LOG_INFO);
     begin();
-    log_event(LOG_INFO, "\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80|\xC2\x9B|\xFF|\xE2\x82");
-    assert_string_equal(end(),
-                        "<6>\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80|\\xc2\\x9b|\\xff|\\xe2\\x82\n");
+    log_event(LOG_INFO,
+              "\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80|\xC2\x9B|\xFF|\xE2\x80\xAE|\xE2\x82");
+    assert_string_equal(
+        end(),
+        "<6>\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80|\\xc2\\x9b|\\xff|\\xe2\\x80\\xae|\\xe2\\x82\n");
 }
 
 static void long_events_are_cut_and_say_so(void **state)

@@ -122,7 +122,7 @@ static struct digest put(struct fixture *f, const char *text)
     struct bytes data = bytes_copy(text, strlen(text));
 
     f->puts++;
-    blob_put(f->blobs, &digest, &data, false, on_put, f);
+    blob_put(f->blobs, NULL, &digest, &data, false, on_put, f);
     while (f->puts > 0) {
         (void)uv_run(&f->pair.loop, UV_RUN_ONCE);
     }

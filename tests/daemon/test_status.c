@@ -1,5 +1,6 @@
 // What the daemon tells of itself, and to whom.
 #include "daemon/devices/device.h"
+#include "daemon/jobs/listing.h"
 #include "daemon/status.h"
 #include "proto/verdict.h"
 #include "tests/daemon/served_workshop.h"
@@ -13,9 +14,14 @@ static const struct caller stranger = {.tenant = "u", .role = CALLER_SUBMIT};
 static struct status ask(struct workshop *w, const struct caller *caller,
                          const struct status_request *request)
 {
+    struct listing *listing = listing_create(&w->parts, caller, request);
     struct status status;
 
-    status_fill(&status, &w->parts, caller, request);
+    status_fill(&status, &w->parts, caller);
+    while (!listing_step(listing)) {
+    }
+    listing_take(listing, &status.jobs, &status.jobs_count);
+    listing_free(listing);
     return status;
 }
 

@@ -5,7 +5,8 @@ set -u
 root=${KCAST_ROOT:?}
 unit=$root/deploy/systemd/kcastd.service
 fail() { echo "FAILED: $*"; exit 1; }
-for key in DeviceAllow DevicePolicy PrivateDevices ProtectClock; do # the last implies a DeviceAllow
+# ProtectClock implies a DeviceAllow; with ProtectHostname no sandbox gets a name of its own.
+for key in DeviceAllow DevicePolicy PrivateDevices ProtectClock ProtectHostname; do
     ! grep -E "^[[:space:]]*$key[[:space:]]*=" "$unit" || fail "$unit has $key="
 done
 # A reload of the daemon is a signal, which touches no job, and its processes are ended by itself.

@@ -36,6 +36,25 @@ static int drain(struct daemon_client *client, bool undrain)
                               &err);
 }
 
+static void a_reason_that_cannot_be_shown_is_refused(void **state)
+{
+    char *name[] = {"cpu0"};
+    struct drain drained = {.devices = name, .devices_count = 1, .reason = "a\x1b[2J"};
+    struct quarantine away = {.devices = name, .devices_count = 1, .reason = "a\nb"};
+    struct empty reply;
+    struct err err = ERR_INIT;
+
+    assert_int_equal(daemon_client_call(*state, OP_DRAIN, &drain_message, &drained, &empty_message,
+                                        &reply, &err),
+                     ERR_INVALID);
+    assert_non_null(strstr(err.text, "the reason, \"a\\x1b[2J\", has a control character"));
+    err = (struct err)ERR_INIT;
+    assert_int_equal(daemon_client_call(*state, OP_QUARANTINE, &quarantine_message, &away,
+                                        &empty_message, &reply, &err),
+                     ERR_INVALID);
+    expect(*state, "ready", NULL);
+}
+
 static int quarantine(struct daemon_client *client, const char *device)
 {
     char *name[] = {(char *)(uintptr_t)device};
@@ -271,6 +290,7 @@ static int set_up_probe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_reason_that_cannot_be_shown_is_refused),
         TEST(a_drain_outlives_restarts),
         TEST(a_drain_waits_for_what_runs),
         TEST(a_quarantine_ends_by_a_probe_alone),

@@ -155,7 +155,7 @@ wrong "needs --model" --endpoint http://127.0.0.1:1/v1
 wrong "not a http" --endpoint ftp://127.0.0.1/v1 --model m
 printf 'secret-4711-never-to-be-seen\n' >"$dir/key"
 chmod 644 "$dir/key"
-wrong "can be read by others" --endpoint http://127.0.0.1:1/v1 --model m --key-file "$dir/key"
+wrong "can be read or written by others" --endpoint http://127.0.0.1:1/v1 --model m --key-file "$dir/key"
 rm "$dir/key"
 
 kill $worker $daemon; wait $worker $daemon 2>/dev/null || :

@@ -261,6 +261,30 @@ static void garbage_is_refused_and_survived(void **state)
     assert_int_equal(outcomes_known(f), 0);
 }
 
+// They would be in its state, its status and its log.
+static void names_that_cannot_be_shown_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct observe bad;
+
+    make_observe(&bad, 0, 2);
+    free(bad.problem);
+    bad.problem = xstrdup("a\x1b[2J");
+    expect_failure(f, OP_OBSERVE, &observe_message, &bad, ERR_INVALID);
+    message_clear(&observe_message, &bad);
+    make_observe(&bad, 0, 2);
+    free(bad.device_class);
+    bad.device_class = xstrdup("cpu\nb");
+    expect_failure(f, OP_OBSERVE, &observe_message, &bad, ERR_INVALID);
+    message_clear(&observe_message, &bad);
+    make_observe(&bad, 0, 2);
+    free(bad.outcomes[1].model);
+    bad.outcomes[1].model = xstrdup("\xe2\x80\xae");
+    expect_failure(f, OP_OBSERVE, &observe_message, &bad, ERR_INVALID);
+    message_clear(&observe_message, &bad);
+    assert_int_equal(outcomes_known(f), 0);
+}
+
 static void a_second_worker_on_the_same_state_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -390,6 +414,7 @@ int main(void)
         TEST(a_restart_keeps_what_was_learnt),
         TEST(kill_in_the_middle_of_observes_loses_nothing_acknowledged),
         TEST(garbage_is_refused_and_survived),
+        TEST(names_that_cannot_be_shown_are_refused),
         TEST(a_second_worker_on_the_same_state_is_refused),
         TEST(a_damaged_state_is_refused_and_left_alone),
         TEST(sigterm_in_the_middle_of_work_ends_it_and_leaves_no_process),

@@ -3,6 +3,7 @@
 
 #include "common/mem.h"
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -64,6 +65,42 @@ static void limits_are_named_in_the_sentence(void **state)
     }
 }
 
+// Whatever a compiler says or does not say, a refusal has a reason.
+static void no_refusal_is_without_a_reason(void **state)
+{
+    static const char *const blank[] = {NULL, "", " ", "\n", " \t\n "};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(blank); i++) {
+        struct compiled compiled;
+
+        message_init(&compiled_message, &compiled);
+        compile_result_refuse(&compiled, VERDICT_COMPILE_ERROR,
+                              blank[i] ? xstrdup(blank[i]) : NULL);
+        assert_int_equal(compiled.verdict, VERDICT_COMPILE_ERROR);
+        assert_non_null(strstr(compiled.reason, "gives no reason"));
+        message_clear(&compiled_message, &compiled);
+    }
+}
+
+static void the_end_of_a_compiler_is_told(void **state)
+{
+    static const struct {
+        int status;
+        const char *words;
+    } row[] = {{SIGSEGV, "was ended by SIGSEGV"},        {SIGKILL, "was ended by SIGKILL"},
+               {SIGABRT | 0x80, "was ended by SIGABRT"}, {60, "was ended by signal 60"},
+               {4 << 8, "ended with exit status 4"},     {-1, "ended with wait status 0xffffffff"}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        char *end = compile_result_end(row[i].status);
+
+        assert_non_null(strstr(end, row[i].words));
+        free(end);
+    }
+}
+
 static void only_valid_text_is_left(void **state)
 {
     static const struct {
@@ -75,7 +112,9 @@ static void only_valid_text_is_left(void **state)
         {"a\0b", "a?b", 3},
         {"\r\x1b[31m\x7f", "??[31m?", 7}, // a terminal obeys these
         {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9},
-        {"\xc2\x80\xdf\xbf", "\xc2\x80\xdf\xbf", 4},                 // first and last of two bytes
+        {"\xc2\xa0\xdf\xbf", "\xc2\xa0\xdf\xbf", 4},                 // first and last of two bytes
+        {"\xc2\x80\xc2\x9b", "????", 4},                             // control characters
+        {"\xe2\x80\xae\xe2\x81\xa9", "??????", 6},                   // change the direction
         {"\xe0\xa0\x80\xef\xbf\xbf", "\xe0\xa0\x80\xef\xbf\xbf", 6}, // of three
         {"\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", 8}, // of four
         {"\xc0\xaf\xc1\xbf", "????", 4},                                             // overlong
@@ -111,6 +150,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_reason_counts),
         cmocka_unit_test(limits_are_named_in_the_sentence),
+        cmocka_unit_test(no_refusal_is_without_a_reason),
+        cmocka_unit_test(the_end_of_a_compiler_is_told),
         cmocka_unit_test(only_valid_text_is_left),
     };
 

@@ -36,7 +36,6 @@
 // What one measurement came to.
 struct called {
     uint64_t verdict; // VERDICT_NONE: the job ended without a result
-    bool buried;      // it lost its process each time, and nobody calls it anything
     double log2;      // of the speedup, with its interval; NaN: none
     double lo;        // lower end
     double hi;        // upper end
@@ -172,7 +171,6 @@ static void on_job(void *owner, uint64_t tag, struct job_info *info, const struc
     const char *reason = error ? error->text : info->reason;
 
     *outcome = (struct called){.log2 = NAN, .lo = NAN, .hi = NAN};
-    outcome->buried = !error && info->state == JOB_BURIED;
     if (!error && info->result) {
         outcome->verdict = info->result->verdict;
         reason = info->result->reason;
@@ -231,9 +229,9 @@ static bool as_expected(const struct entry *entry)
         return strcmp(verdict_name(outcome->verdict), entry->head.expect) == 0;
     }
     // All cheats compile (tests/executor/gpu/compile/test_cheats.c); one that does not here has shown
-    // nothing, and neither has one that was not measured.
+    // nothing, and neither has one that ended without a result.
     if (outcome->verdict == VERDICT_NONE || outcome->verdict == VERDICT_COMPILE_ERROR) {
-        return outcome->buried;
+        return false;
     }
     return !verdict_is_ratio(outcome->verdict) ||
            (verdict_is_ratio(entry->twin->latest.verdict) &&

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call, from a bundle:
 #   tests/gpu/run.sh build/kernelcast.tar.xz [STEP…]
-# KCAST_DEVICES: of the daemon, default cuda, all GPUs. Steps: probe problems battery faults bench agree search (default: all). KCAST_AGREE: agree.txt of another time, to compare with. Keeps logs, reports and run files in $OUT, or
+# KCAST_DEVICES: of the daemon, default cuda, all GPUs. Steps: probe problems battery faults bench agree search (default: all). KCAST_AGREE: agree.txt of another time, to compare with. KCAST_SEED: of the battery's order, to see a run again. Keeps logs, reports and run files in $OUT, or
 # in build/gpu when that is not set. Prints a short table last.
 set -u
 . "$(dirname "$0")/../support/until.sh"
@@ -53,11 +53,6 @@ search_all() {
     return $failed
 }
 
-# KCAST_SEED: of the order, to see a run again.
-measure_battery() {
-    tests/cheats/cuda/compose.sh "$work/cheats" && "$bin/battery" "$work/cheats" ${KCAST_SEED:+"$KCAST_SEED"}
-}
-
 # Four at a time; the checks say why, the last line how many.
 check_one() {
     if "$bin/kcast" problem check "$1" >"$work/check-$(basename "$1")" 2>&1; then echo "admitted $(basename "$1")"; else
@@ -79,7 +74,7 @@ start_daemon
 for name in "$@"; do
     case $name in
     probe) step probe "$bin/kcast" status --json ;;
-    battery) step battery measure_battery ;;
+    battery) step battery "$bin/battery" "$work/kernelcast/share/kernelcast/cheats" ${KCAST_SEED:+"$KCAST_SEED"} ;;
     problems) KCAST_STEP_SECONDS=${KCAST_PROBLEM_SECONDS:-400} step problems check_problems ;;
     bench) step bench "$bin/bench_gpu" "${KCAST_RUNS:-100}" ${KCAST_KERNELS:-} ;;
     agree) step agree "$bin/agree" "$KCAST_PROBLEMS" "${KCAST_POINTS:-6}" "$out/agree.txt" ${KCAST_AGREE:+"$KCAST_AGREE"} ;;

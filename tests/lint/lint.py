@@ -24,6 +24,8 @@ SOURCE_ENDINGS = (".c", ".h", ".cu", ".cuh", ".def", ".sh", ".py")
 FORMAT_VERSION = "14"
 
 # A test waits through these two files alone, by condition and with a deadline.
+PRINTS = {"printf", "fprintf", "vprintf", "vfprintf", "dprintf", "puts", "fputs", "putchar", "fputc", "putc", "fwrite"}
+PRINTING = {"common", "proto", "problem", "net", "daemon", "executor", "worker", "client", "replay"}
 SLEEPS = {"sleep", "usleep", "nanosleep", "clock_nanosleep", "uv_sleep", "thrd_sleep"}
 SHELL_SLEEP = re.compile(r"(?<![\w./$%-])u?sleep +[\d.\"$]|\bread +[^;|&]*-\w*t *0?\.\d")
 PYTHON_SLEEP = re.compile(r"\bsleep\(")
@@ -133,6 +135,14 @@ def sleeps(tree):
                     yield path, number, sentence
 
 
+def prints(tree):
+    sentence = "print by common/printable, which escapes what a terminal would obey"
+    for source in tree.sources:
+        if source.path.split("/")[0] in PRINTING and not tree.is_exempt("prints", source.path):
+            for line, _ in dialect.calls(source, PRINTS):
+                yield source.path, line, sentence
+
+
 def table(tree):
     yield from tree.table.errors
     yield from layers.check_table(tree.root, tree.table)
@@ -175,6 +185,7 @@ CHECKS = {
     "shell": shell,
     "logging": logging,
     "sleeps": sleeps,
+    "prints": prints,
     "table": table,
     "layers": by_table(layers.layers),
     "libraries": by_table(layers.libraries),

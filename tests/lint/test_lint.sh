@@ -8,7 +8,7 @@ work=$(mktemp -d) bad=0
 trap 'rm -rf "$work"' EXIT
 complain() { echo "FAILED: $*"; bad=1; }
 # Which checks need nothing but Python; the format has a case of its own.
-checks=braces,null,result,lines,folders,banned,marks,guards,blanks,shell,logging,sleeps,table,layers,libraries
+checks=braces,null,result,lines,folders,banned,marks,guards,blanks,shell,logging,sleeps,prints,table,layers,libraries
 
 good_tree() {
     rm -rf "$work/tree"
@@ -180,6 +180,12 @@ for command in 'sleep 0.1' 'until x; do sleep 1; done' 'read -rt 0.05 <> <(:) ||
     good_tree
     line 3 "$command" tests/daemon/test_job.sh
     wrong sleeps tests/daemon/test_job.sh 3 "$sentence"
+done
+
+for call in 'printf("x")' '(void)fprintf(stderr, "x")' 'puts(a)' 'fwrite(a, 1, 2, b)'; do
+    good_tree
+    printf 'void f(void)\n{\n    %s;\n}\n' "${call//%/%%}" >common/mem.c
+    wrong prints common/mem.c 3 'print by common/printable, which escapes what a terminal would obey'
 done
 
 # ---- layers ----

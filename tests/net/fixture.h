@@ -86,7 +86,7 @@ static inline void on_request(void *owner, struct exchange *exchange, const stru
     } else if (request->op == OP_ACK) {
         f->held[f->held_count++] = exchange;
     } else if (request->op == OP_WAIT) {
-        if (exchange_park(exchange, f->no_drop ? NULL : on_drop, f)) {
+        if (exchange_park(exchange, 0, f->no_drop ? NULL : on_drop, f)) {
             f->held[f->held_count++] = exchange;
         } else {
             exchange_reply(exchange, &waited_message, &none);

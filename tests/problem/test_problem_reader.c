@@ -346,6 +346,8 @@ static void a_text_is_one_line_of_bounded_length(void **state)
         {"{'t': 'abcde'}", NULL, "p.json: $.t: 1 to 4 bytes are expected, not 5"},
         {"{'t': 'a\\nb'}", NULL, "p.json: $.t: one line without control characters is expected"},
         {"{'t': '\\u007f'}", NULL, "p.json: $.t: one line without control characters is expected"},
+        {"{'t': '\\u0085'}", NULL, "p.json: $.t: one line without control characters is expected"},
+        {"{'t': '\\u202e'}", NULL, "p.json: $.t: one line without control characters is expected"},
         {"{'t': 'abC'}", "abc", "p.json: $.t: \"abC\" holds a character other than abc"},
         {"{'t': null}", NULL, "p.json: $.t: a text is expected, not null"},
     };

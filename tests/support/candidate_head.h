@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #define CANDIDATE_HEAD_MAX 128
 
@@ -15,8 +16,41 @@ struct candidate_head {
     char says[CANDIDATE_HEAD_MAX];    // part of the reason of a refusal; "" when it does not say
 };
 
+// Takes the value of a line that begins with mark.
+static inline bool candidate_head_take(char out[static CANDIDATE_HEAD_MAX], const char *mark,
+                                       const char *line, size_t len)
+{
+    size_t skip = strlen(mark);
+
+    if (len < skip || strncmp(line, mark, skip) != 0) {
+        return true;
+    }
+    if (len - skip >= CANDIDATE_HEAD_MAX) {
+        return false;
+    }
+    memcpy(out, line + skip, len - skip);
+    out[len - skip] = '\0';
+    return true;
+}
+
 // Reads the comment lines at the beginning of source[0 .. len). Returns whether there is an
 // "expect" among them and no value is too long.
-bool candidate_head_read(struct candidate_head *ret, const char *source, size_t len);
+static inline bool candidate_head_read(struct candidate_head *ret, const char *source, size_t len)
+{
+    *ret = (struct candidate_head){.problem = "rowsum"};
+    const char *line = source, *end = source + len;
+    while (end - line >= 3 && strncmp(line, "// ", 3) == 0) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        size_t line_len = (size_t)((stop ? stop : end) - line);
+
+        if (!candidate_head_take(ret->expect, "// expect: ", line, line_len) ||
+            !candidate_head_take(ret->problem, "// problem: ", line, line_len) ||
+            !candidate_head_take(ret->says, "// says: ", line, line_len)) {
+            return false;
+        }
+        line = stop ? stop + 1 : end;
+    }
+    return ret->expect[0] != '\0';
+}
 
 #endif

@@ -1,5 +1,6 @@
 #include "tests/support/ledger_fixture.h"
 #include "common/file.h"
+#include "common/row_digest.h"
 #include "daemon/store/ledger.h"
 #include "proto/verdict.h"
 #include <setjmp.h>
@@ -145,6 +146,7 @@ void fixture_change_file(struct ledger_fixture *fixture, const char *sql)
     sqlite3 *db = NULL;
 
     assert_int_equal(sqlite3_open(fixture->path, &db), SQLITE_OK);
+    assert_int_equal(row_digest_register(db, NULL), 0);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }

@@ -137,6 +137,7 @@ static void take_note(struct program *program, char *text)
     if (ready) {
         const char *url = program->status ? strstr(program->status, "tcp://") : NULL;
 
+        url = url || !program->status ? url : strstr(program->status, "tls://");
         free(program->url);
         program->url = xstrdup(url ? url : "");
     }

@@ -184,7 +184,7 @@ void workshop_settle(struct workshop *w)
 
         ledger_barrier(w->parts.ledger, on_barrier, &ledger);
         bool store = false;
-        blob_put(w->parts.blobs, &digest, &blob, false, on_blob, &store);
+        blob_put(w->parts.blobs, NULL, &digest, &blob, false, on_blob, &store);
         while (!ledger || !store) {
             workshop_turn(w);
         }
@@ -240,7 +240,7 @@ struct digest workshop_put(struct workshop *w, const char *text)
     struct bytes blob = bytes_copy(text, strlen(text));
     bool done = false;
 
-    blob_put(w->parts.blobs, &digest, &blob, false, on_blob, &done);
+    blob_put(w->parts.blobs, NULL, &digest, &blob, false, on_blob, &done);
     while (!done) {
         workshop_turn(w);
     }

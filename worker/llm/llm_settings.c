@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define KEY_MAX 4096 // bytes of a key file
 
@@ -52,13 +51,8 @@ static int check_key(const char *key, const char *where, struct err *err)
 // Reads the text of a key file, which only its owner may read.
 static int read_key_file(char **ret, const char *path, struct err *err)
 {
-    struct stat status;
-    if (stat(path, &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-        return err_set(err, ERR_DENIED,
-                       "%s can be read by others; chmod 600 it, for it holds a key", path);
-    }
     struct bytes bytes = {.data = NULL};
-    int rc = file_read(&bytes, path, KEY_MAX, err);
+    int rc = file_read_private(&bytes, path, KEY_MAX, err);
     if (rc != 0) {
         return rc;
     }
@@ -69,8 +63,7 @@ static int read_key_file(char **ret, const char *path, struct err *err)
     } else {
         *ret = xstrndup((const char *)bytes.data, bytes.len);
     }
-    explicit_bzero(bytes.data, bytes.len);
-    bytes_clear(&bytes);
+    file_wipe(&bytes);
     return rc;
 }
 

@@ -10,12 +10,16 @@
 #include "executor/gpu/compile/features.h"
 #include "problem/manifest.h"
 #include "proto/verdict.h"
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #define CASES_MAX (2 * PROBLEM_CASE_MAX + PROBLEM_HIDDEN_CASES)
 #define QUOTE_MAX 400 // bytes of the log that a reason quotes
+#define LOG_MAX 65000 // bytes of the log that an outcome carries
 
 struct compilation {
     const struct compile_plan *plan;
@@ -94,21 +98,38 @@ static size_t kernel_names(const struct manifest *manifest, const char *out[stat
     return count;
 }
 
-// Returns the first line of the log that has "error" in it, cut to QUOTE_MAX bytes.
-static char *first_error(char *log)
+// Returns the first line of the text that is not blank and has the word, cut to QUOTE_MAX bytes and
+// printable, malloc'd; NULL when there is none.
+static char *first_line(const char *text, const char *word)
 {
-    for (char *line = log; line && *line != '\0';) {
-        char *end = strchr(line, '\n');
-        int len = (int)(end ? end - line : (long)strlen(line));
-        char *copy = xstrndup(line, (size_t)(len < QUOTE_MAX ? len : QUOTE_MAX));
+    while (*text != '\0') {
+        size_t len = strcspn(text, "\n");
+        char *line = xstrndup(text, len < QUOTE_MAX ? len : QUOTE_MAX);
 
-        if (strstr(copy, "error")) {
-            return copy;
+        if (line[strspn(line, " \t\r")] != '\0' && strstr(line, word)) {
+            compile_result_clean(line, strlen(line));
+            return line;
         }
-        free(copy);
-        line = end ? end + 1 : NULL;
+        free(line);
+        text += text[len] == '\n' ? len + 1 : len;
     }
-    return xstrdup("the compiler refuses it without a word");
+    return NULL;
+}
+
+// Whether the compiler says that it gets no more memory.
+static bool lacks_memory(const char *text)
+{
+    static const char *const words[] = {
+        "catastrophic error: out of memory", "LLVM ERROR: out of memory",
+        "Memory allocation failure",         "std::bad_alloc",
+        "NVRTC_ERROR_OUT_OF_MEMORY",         "out of memory\n"};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (strstr(text, words[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 // Whether a parameter of this many bytes can hold the argument.
@@ -223,25 +244,87 @@ static void add_features(struct compilation *c, const struct nvrtc_output *outpu
                   (double)variant->kernels_count);
 }
 
-static void refuse_by_end(struct compilation *c, enum cuda_jail_end end)
+// Refuses a source that the compiler did not survive.
+static void refuse_dead(struct compilation *c, const struct cuda_jail_report *report)
 {
-    if (end == CUDA_JAIL_TIMEOUT) {
+    const struct compile_plan *plan = c->plan;
+
+    if (lacks_memory(report->words)) {
+        compile_result_refuse_memory(c->compiled, plan);
+        return;
+    }
+    if (WIFSIGNALED(report->status) && report->cpu_seconds >= plan->max_seconds) {
+        compile_result_refuse_slow(c->compiled, plan); // the limit of processor time
+        return;
+    }
+    char *end = compile_result_end(report->status), *words = first_line(report->words, "");
+    bool killed = WIFSIGNALED(report->status) && WTERMSIG(report->status) == SIGKILL;
+    char *hint = killed ? xasprintf(", as when compiling takes more memory than there is for all "
+                                    "compilations together (%llu MiB are allowed to each)",
+                                    (unsigned long long)(plan->max_memory >> 20))
+                        : xstrdup("");
+    compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR,
+                          xasprintf("the compiler %s when it compiled this%s%s%s", end, hint,
+                                    words ? "; it says: " : " and says nothing",
+                                    words ? words : ""));
+    free(end);
+    free(words);
+    free(hint);
+}
+
+static void refuse_by_end(struct compilation *c, const struct cuda_jail_report *report)
+{
+    char *words;
+
+    switch (report->end) {
+    case CUDA_JAIL_DONE:
+        return;
+    case CUDA_JAIL_TIMEOUT:
         compile_result_refuse_slow(c->compiled, c->plan);
-    } else if (end == CUDA_JAIL_DIED) {
-        compile_result_refuse(
-            c->compiled, VERDICT_COMPILE_ERROR,
-            xasprintf("the compiler does not survive it, or needs more than the %llu MiB of"
-                      " memory allowed",
-                      (unsigned long long)(c->plan->max_memory >> 20)));
+        return;
+    case CUDA_JAIL_TOO_LARGE:
+        compile_result_refuse_large(c->compiled, c->plan);
+        return;
+    case CUDA_JAIL_DIED:
+        refuse_dead(c, report);
+        return;
+    case CUDA_JAIL_LOST:
+        words = first_line(report->words, "");
+        compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR,
+                              xasprintf("the process in which the compiler runs ended, or gave no "
+                                        "answer within the %g seconds allowed%s%s",
+                                        c->plan->max_seconds, words ? "; it says: " : "",
+                                        words ? words : ""));
+        free(words);
+        return;
     }
 }
 
-static void refuse_by_log(struct compilation *c, char *log)
+// Refuses a source that the compiler refuses, with its first error, or else with its first words,
+// or else with what NVRTC calls it.
+static void refuse_by_log(struct compilation *c, const struct nvrtc_output *output,
+                          const struct cuda_jail_report *report)
 {
-    compile_result_clean(log, strlen(log));
-    compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR, first_error(log));
+    if (lacks_memory(output->log) || lacks_memory(report->words) || lacks_memory(output->result)) {
+        compile_result_refuse_memory(c->compiled, c->plan);
+    }
+    static const char *const word[] = {"error", "fatal", ""};
+    char *sentence = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(word) && !sentence; i++) {
+        sentence = first_line(output->log, word[i]);
+        sentence = sentence ? sentence : first_line(report->words, word[i]);
+    }
+    if (!sentence) {
+        sentence = xasprintf("the compiler says nothing, and NVRTC calls it %s",
+                             output->result[0] ? output->result : "an error without a name");
+        compile_result_clean(sentence, strlen(sentence));
+    }
+    compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR, sentence);
     if (!c->compiled->log) {
-        c->compiled->log = xstrndup(log, 65000);
+        size_t len = compile_result_fold(output->log, strlen(output->log), LOG_MAX);
+
+        compile_result_clean(output->log, len);
+        c->compiled->log = xstrdup(output->log);
     }
 }
 
@@ -280,14 +363,14 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
     input.source = text.data;
     input.name_count = kernel_names(c->manifest, names);
     struct nvrtc_output output = {.compiled = false};
-    enum cuda_jail_end end = CUDA_JAIL_DIED;
-    int rc = cuda_jail_compile(c->jail, &input, &limits, &end, &output, err);
+    struct cuda_jail_report report;
+    int rc = cuda_jail_compile(c->jail, &input, &limits, &report, &output, err);
     if (rc != 0) {
         goto out;
     }
-    refuse_by_end(c, end);
-    if (end == CUDA_JAIL_DONE && !output.compiled) {
-        refuse_by_log(c, output.log);
+    refuse_by_end(c, &report);
+    if (report.end == CUDA_JAIL_DONE && !output.compiled) {
+        refuse_by_log(c, &output, &report);
     }
     if (c->compiled->verdict == VERDICT_NONE) {
         rc = add_variant(c, &input, &output, values, value_count, err);

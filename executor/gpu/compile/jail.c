@@ -8,6 +8,7 @@
 #include "executor/gpu/compile/sass.h"
 #include "executor/sandbox/process.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,7 +29,8 @@ void cuda_jail_init(struct cuda_jail *jail, struct zygote *zygote, struct toolki
                                .toolkit = *toolkit_take,
                                .sandbox_off = sandbox_off,
                                .socket = -1,
-                               .memory_fd = -1};
+                               .memory_fd = -1,
+                               .words_fd = -1};
     *toolkit_take = (struct toolkit){.root = NULL};
 }
 
@@ -47,9 +49,12 @@ static void stop(struct cuda_jail *jail)
     if (jail->memory_fd >= 0) {
         close(jail->memory_fd);
     }
+    if (jail->words_fd >= 0) {
+        close(jail->words_fd);
+    }
     jail->pid = 0;
     jail->memory = NULL;
-    jail->socket = jail->memory_fd = -1;
+    jail->socket = jail->memory_fd = jail->words_fd = -1;
 }
 
 void cuda_jail_release(struct cuda_jail *jail)
@@ -63,6 +68,11 @@ static int make_memory(struct cuda_jail *jail, struct err *err)
     jail->memory_fd = memfd_create("nvrtc", MFD_CLOEXEC);
     if (jail->memory_fd < 0 || ftruncate(jail->memory_fd, (off_t)JAIL_MEMORY_BYTES) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "memory for the compile jail");
+    }
+    jail->words_fd = memfd_create("words", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (jail->words_fd < 0 || ftruncate(jail->words_fd, CUDA_JAIL_WORDS_MAX) != 0 ||
+        fcntl(jail->words_fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "memory for the compiler's words");
     }
     jail->memory =
         mmap(NULL, JAIL_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, jail->memory_fd, 0);
@@ -132,8 +142,8 @@ static int spawn(struct cuda_jail *jail, struct err *err)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "a socket for the compile jail");
     }
-    rc = zygote_spawn(jail->zygote, &spec, sizeof(spec), (int[]){pair[1], jail->memory_fd}, 2,
-                      &jail->pid, err);
+    rc = zygote_spawn(jail->zygote, &spec, sizeof(spec),
+                      (int[]){pair[1], jail->memory_fd, jail->words_fd}, 3, &jail->pid, err);
     close(pair[1]);
     jail->socket = pair[0];
     return rc;
@@ -223,6 +233,8 @@ static int take_answer(struct cuda_jail *jail, const struct nvrtc_input *input,
         return err_set(err, ERR_SYSTEM, "%s: %s", input->file, text);
     }
     *ret = (struct nvrtc_output){.compiled = shared->compiled != 0};
+    memcpy(ret->result, shared->result, sizeof(ret->result));
+    ret->result[sizeof(ret->result) - 1] = '\0';
     ret->log = copy_text(shared->data, log);
     if (ret->compiled) {
         ret->ptx = copy_text(shared->data + log, ptx);
@@ -237,8 +249,27 @@ static int take_answer(struct cuda_jail *jail, const struct nvrtc_input *input,
     return 0;
 }
 
+// Empties the file of words. The compile server and its children share its position.
+static int clear_words(const struct cuda_jail *jail, struct err *err)
+{
+    static const char nothing[CUDA_JAIL_WORDS_MAX];
+
+    if (pwrite(jail->words_fd, nothing, sizeof(nothing), 0) != (ssize_t)sizeof(nothing) ||
+        lseek(jail->words_fd, 0, SEEK_SET) != 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "emptying the compiler's words");
+    }
+    return 0;
+}
+
+static void take_words(const struct cuda_jail *jail, char words[static CUDA_JAIL_WORDS_MAX + 1])
+{
+    ssize_t n = pread(jail->words_fd, words, CUDA_JAIL_WORDS_MAX, 0);
+
+    words[n > 0 ? n : 0] = '\0';
+}
+
 int cuda_jail_compile(struct cuda_jail *jail, const struct nvrtc_input *input,
-                      const struct cuda_jail_limits *limits, enum cuda_jail_end *ret_end,
+                      const struct cuda_jail_limits *limits, struct cuda_jail_report *ret_report,
                       struct nvrtc_output *ret, struct err *err)
 {
     int rc = cuda_jail_start(jail, err);
@@ -250,15 +281,26 @@ int cuda_jail_compile(struct cuda_jail *jail, const struct nvrtc_input *input,
     if (rc != 0) {
         return rc;
     }
+    rc = clear_words(jail, err);
+    if (rc != 0) {
+        return rc;
+    }
     struct jail_status status = {.status = -1};
     char byte = 1;
-    if (send(jail->socket, &byte, 1, MSG_NOSIGNAL) != 1 ||
-        !await_status(jail, limits->seconds + GRACE_SECONDS, &status)) {
+    bool answered = send(jail->socket, &byte, 1, MSG_NOSIGNAL) == 1 &&
+                    await_status(jail, limits->seconds + GRACE_SECONDS, &status);
+    ret_report->status = status.status;
+    ret_report->cpu_seconds = status.cpu_seconds;
+    take_words(jail, ret_report->words);
+    if (!answered) {
         stop(jail);
-        *ret_end = CUDA_JAIL_DIED;
+        ret_report->end = CUDA_JAIL_LOST;
         return 0;
     }
     bool ended_well = WIFEXITED(status.status) && WEXITSTATUS(status.status) == 0;
-    *ret_end = status.timed_out ? CUDA_JAIL_TIMEOUT : ended_well ? CUDA_JAIL_DONE : CUDA_JAIL_DIED;
-    return *ret_end == CUDA_JAIL_DONE ? take_answer(jail, input, ret, err) : 0;
+    ret_report->end = status.timed_out                          ? CUDA_JAIL_TIMEOUT
+                      : !ended_well                             ? CUDA_JAIL_DIED
+                      : jail_answer_of(jail->memory)->too_large ? CUDA_JAIL_TOO_LARGE
+                                                                : CUDA_JAIL_DONE;
+    return ret_report->end == CUDA_JAIL_DONE ? take_answer(jail, input, ret, err) : 0;
 }

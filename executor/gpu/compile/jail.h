@@ -23,6 +23,7 @@ struct cuda_jail {
     pid_t pid;             // of the compile server; 0: it is not running
     int socket;            // to the compile server; -1: none
     int memory_fd;         // of the shared memory; -1: none
+    int words_fd;          // of the compiler's stderr, a memfd that does not grow; -1: none
     unsigned char *memory; // shared with the compile server (executor/gpu/compile/jail_wire.h)
 };
 
@@ -32,11 +33,22 @@ struct cuda_jail_limits {
     bool disassemble; // also disassemble, if the toolkit can and time is left
 };
 
+#define CUDA_JAIL_WORDS_MAX 4096 // bytes that the compiler may write to its stderr
+
 // How one compilation ended.
 enum cuda_jail_end {
-    CUDA_JAIL_DONE,    // the output is valid
-    CUDA_JAIL_TIMEOUT, // it took longer than limits.seconds
-    CUDA_JAIL_DIED,    // the compiler crashed or ran out of memory
+    CUDA_JAIL_DONE,      // the output is valid
+    CUDA_JAIL_TIMEOUT,   // it took longer than limits.seconds
+    CUDA_JAIL_DIED,      // the compiler crashed or ran out of memory
+    CUDA_JAIL_TOO_LARGE, // what it made does not fit the memory shared with the jail
+    CUDA_JAIL_LOST,      // the compile server has gone or does not answer any more
+};
+
+struct cuda_jail_report {
+    enum cuda_jail_end end;
+    int status;                          // CUDA_JAIL_DIED: wait status of the compiler
+    double cpu_seconds;                  // that the compiler has used
+    char words[CUDA_JAIL_WORDS_MAX + 1]; // what it wrote to its stderr; not to be trusted
 };
 
 // The main function of the compile server. It is for zygote_create, whose context must be the
@@ -51,11 +63,12 @@ void cuda_jail_release(struct cuda_jail *jail);
 // Starts the compile server unless it is running. ERR_SANDBOX says what is missing.
 MUST_CHECK int cuda_jail_start(struct cuda_jail *jail, struct err *err);
 
-// Compiles a source in the jail, which is started if needed. The output is valid only for
-// CUDA_JAIL_DONE. Its lengths have been checked, its contents are not to be trusted. An error is a
+// Compiles a source in the jail, which is started if needed. The output is valid only when
+// ret_report->end is CUDA_JAIL_DONE. Its lengths have been checked, its contents are not to be trusted. An error is a
 // failure of the machine.
 MUST_CHECK int cuda_jail_compile(struct cuda_jail *jail, const struct nvrtc_input *input,
-                                 const struct cuda_jail_limits *limits, enum cuda_jail_end *ret_end,
-                                 struct nvrtc_output *ret, struct err *err);
+                                 const struct cuda_jail_limits *limits,
+                                 struct cuda_jail_report *ret_report, struct nvrtc_output *ret,
+                                 struct err *err);
 
 #endif

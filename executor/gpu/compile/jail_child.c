@@ -3,6 +3,7 @@
 // behind everything else, so a disassembler that fails, hangs or prints too much costs only its own
 // text.
 #include "common/clock.h"
+#include "executor/compile_result.h"
 #include "executor/gpu/compile/disassemble.h"
 #include "executor/gpu/compile/jail.h"
 #include "executor/gpu/compile/jail_wire.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +26,10 @@ struct jail_tools {
     struct nvrtc *nvrtc;
     struct disassembler disassembler;
     unsigned char *memory; // shared with the parent
+    int words;             // becomes the stderr of the child
 };
+
+#define LOG_KEPT ((size_t)1 << 20) // bytes of a log that the parent gets
 
 // ---- the child that compiles ----
 
@@ -33,12 +38,14 @@ static void put_answer(struct jail_answer *answer, const struct nvrtc_output *ou
     size_t log = output->log ? strlen(output->log) : 0;
     size_t ptx = output->ptx ? strlen(output->ptx) : 0;
 
-    log = log < 1 << 20 ? log : 1 << 20;
+    if (output->log) {
+        log = compile_result_fold(output->log, log, LOG_KEPT);
+    }
     if (log + ptx + output->cubin.len > JAIL_ANSWER_ROOM) {
-        answer->error = 1;
-        (void)snprintf(answer->error_text, sizeof(answer->error_text), "its code is too large");
+        answer->too_large = 1;
         return;
     }
+    memcpy(answer->result, output->result, sizeof(answer->result));
     answer->compiled = output->compiled;
     answer->log_len = log;
     answer->ptx_len = ptx;
@@ -92,6 +99,7 @@ static void compile_one(const struct jail_tools *tools)
         limits.address_space = 0;
     }
     memset(answer, 0, sizeof(*answer));
+    (void)dup2(tools->words, STDERR_FILENO);
     struct nvrtc_output output = {.compiled = false};
     struct err err = ERR_INIT;
     if (sandbox_limit(&limits, &err) != 0 ||
@@ -110,6 +118,17 @@ static void compile_one(const struct jail_tools *tools)
 
 // ---- the compile server ----
 
+// Processor seconds of all children that have been reaped.
+static double children_seconds(void)
+{
+    struct rusage used;
+
+    return getrusage(RUSAGE_CHILDREN, &used) != 0
+               ? 0
+               : (double)used.ru_utime.tv_sec + (double)used.ru_utime.tv_usec * 1e-6 +
+                     (double)used.ru_stime.tv_sec + (double)used.ru_stime.tv_usec * 1e-6;
+}
+
 static void await_child(pid_t pid, double seconds, struct jail_status *status)
 {
     if (!process_wait(pid, seconds, &status->status)) {
@@ -126,7 +145,7 @@ static void serve(const struct jail_tools *tools, int socket, bool alone)
 
     while (read(socket, &byte, 1) == 1) {
         const struct jail_request *request = (const struct jail_request *)tools->memory;
-        double seconds = request->seconds;
+        double seconds = request->seconds, used = children_seconds();
         pid_t pid = fork();
 
         if (pid == 0) {
@@ -135,6 +154,7 @@ static void serve(const struct jail_tools *tools, int socket, bool alone)
         struct jail_status status = {.status = -1};
         if (pid > 0) {
             await_child(pid, seconds, &status);
+            status.cpu_seconds = children_seconds() - used;
         }
         if (alone) { // kills what the child has left running
             (void)kill(-1, SIGKILL);
@@ -216,12 +236,12 @@ int cuda_jail_child(const struct zygote_child *child)
 {
     struct jail_spec spec;
 
-    if (child->spec_len != sizeof(spec) || child->fd_count != 2) {
+    if (child->spec_len != sizeof(spec) || child->fd_count != 3) {
         return 1;
     }
     memcpy(&spec, child->spec, sizeof(spec));
     (void)signal(SIGCHLD, SIG_DFL);
-    struct jail_tools tools = {.nvrtc = NULL};
+    struct jail_tools tools = {.words = child->fd[2]};
     tools.memory =
         mmap(NULL, JAIL_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, child->fd[1], 0);
     if (tools.memory == MAP_FAILED) {

@@ -19,7 +19,8 @@
 #define JAIL_REQUEST_BYTES ((size_t)16 << 20)
 #define JAIL_SYMBOL_MAX 4096
 
-// What the compile server is told when it is cloned. Its descriptor 0 is the socket, 1 the memory.
+// What the compile server is told when it is cloned. Its descriptor 0 is the socket, 1 the memory, 2
+// the file that becomes the stderr of its children.
 struct jail_spec {
     char nvrtc[256], nvdisasm[256]; // paths relative to the toolkit; nvdisasm may be ""
 };
@@ -39,8 +40,10 @@ struct jail_request {
 struct jail_answer {
     int32_t error; // not 0: NVRTC itself has failed, error_text says why
     uint32_t compiled;
+    uint32_t too_large; // for the memory
     uint64_t log_len, ptx_len, cubin_len, sass_len;
     char error_text[512];
+    char result[160]; // see struct nvrtc_output
     char symbol[NVRTC_NAMES_MAX][JAIL_SYMBOL_MAX];
     unsigned char data[];
 };
@@ -49,6 +52,7 @@ struct jail_answer {
 struct jail_status {
     int32_t status;     // wait status of the child
     uint32_t timed_out; // the child was killed because it took too long
+    double cpu_seconds; // of the child and what it has started
     char text[256];     // at the start: why the server cannot work; "": it can
 };
 

@@ -10,7 +10,14 @@
 #include <string.h>
 
 typedef void *nvrtc_program;
-#define NVRTC_COMPILE_ERROR 6
+
+// The results of NVRTC that a source can cause.
+enum {
+    NVRTC_OUT_OF_MEMORY = 1,
+    NVRTC_COMPILE_ERROR = 6,
+    NVRTC_NAME_EXPRESSION_NOT_VALID = 10,
+    NVRTC_INTERNAL_ERROR = 11,
+};
 
 struct nvrtc {
     void *library;
@@ -187,13 +194,32 @@ static int take_text(struct nvrtc *n, nvrtc_program program, int (*size)(void *,
     return 0;
 }
 
+// Whether the result is about the source, and notes it then. Everything else is a failure of the
+// machine.
+static bool is_about_source(const struct nvrtc *n, int result, const char *name,
+                            struct nvrtc_output *out)
+{
+    if (result != NVRTC_OUT_OF_MEMORY && result != NVRTC_COMPILE_ERROR &&
+        result != NVRTC_NAME_EXPRESSION_NOT_VALID && result != NVRTC_INTERNAL_ERROR) {
+        return false;
+    }
+    out->compiled = false;
+    (void)snprintf(out->result, sizeof(out->result), "%.80s%s%.70s", name, name[0] ? ": " : "",
+                   n->error_string(result));
+    return true;
+}
+
 static int take_symbols(struct nvrtc *n, nvrtc_program program, const struct nvrtc_input *input,
                         struct nvrtc_output *out, struct err *err)
 {
     for (size_t i = 0; i < input->name_count; i++) {
         const char *symbol = NULL;
-        int rc = check(n, n->lowered_name(program, input->name[i], &symbol), input->name[i], err);
+        int result = n->lowered_name(program, input->name[i], &symbol);
 
+        if (is_about_source(n, result, input->name[i], out)) {
+            return 0;
+        }
+        int rc = check(n, result, input->name[i], err);
         if (rc != 0) {
             return rc;
         }
@@ -239,7 +265,7 @@ static int compile_program(struct nvrtc *n, nvrtc_program program, const struct 
     if (rc != 0) {
         return rc;
     }
-    if (result != 0 && result != NVRTC_COMPILE_ERROR) {
+    if (result != 0 && !is_about_source(n, result, "", out)) {
         return check(n, result, "compiling", err);
     }
     return out->compiled ? take_output(n, program, input, out, err) : 0;

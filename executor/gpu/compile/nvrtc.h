@@ -1,7 +1,7 @@
 // NVRTC, NVIDIA's run-time compiler, loaded by dlopen: CUDA C++ goes in, a cubin comes out. This is
 // the bare compiler. A text that is not trusted must be compiled through the jail
 // (executor/gpu/compile/jail.h) instead. The compile server inside the jail calls it, and
-// executor/gpu/kernels.c for the executor's own kernels.
+// executor/gpu/device/kernels.c for the executor's own kernels.
 #ifndef EXECUTOR_GPU_COMPILE_NVRTC_H
 #define EXECUTOR_GPU_COMPILE_NVRTC_H
 
@@ -30,6 +30,7 @@ struct nvrtc_input {
 // The result of one compilation. The caller releases it with nvrtc_output_release.
 struct nvrtc_output {
     bool compiled;
+    char result[160];   // not compiled: what NVRTC calls it, "NVRTC_ERROR_COMPILATION"
     char *log;          // the compiler's messages and ptxas's table of registers and spills
     struct bytes cubin; // this and all below: only when compiled
     char *ptx;

@@ -12,6 +12,7 @@
 #include "tests/client/report/report_run.h"
 #include <fcntl.h>
 #include <jansson.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -192,6 +193,45 @@ static void look_at_space_line(const json_t *object, size_t line)
     measured += json_is_number(json_object_get(object, "speedup"));
 }
 
+static void seen_sequence(const json_t *object, size_t line)
+{
+    static const int whole[] = {1, 2, 4, 6};
+    if (line < 4) {
+        assert_int_equal(json_integer_value(json_object_get(object, "sequence")), whole[line]);
+    }
+}
+
+// What is damaged is told, and the rest is not lost with it.
+static void the_events_around_damaged_ones_are_printed(void **state)
+{
+    (void)state;
+    const struct made_search search = {.candidates = 3, .seed = 7, .finished = true};
+    char *path = make_run("damaged.run", &search);
+    int code;
+    struct export_given options = {.format = (char *)(uintptr_t) "jsonl", .events = true};
+    struct bytes text = output_of(&cmd_export, &options, false, path, &code);
+    size_t all = each_line(&text, NULL);
+    bytes_clear(&text);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "UPDATE event SET at = 5 WHERE sequence = 3;"
+                                  "DELETE FROM event WHERE sequence = 5",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    text = output_of(&cmd_export, &options, false, path, &code);
+    assert_int_equal(code, EXIT_INVALID);
+    assert_int_equal(each_line(&text, seen_sequence), all - 2);
+    bytes_clear(&text);
+    options.events = false; // what follows from the events needs all of them
+    text = output_of(&cmd_export, &options, false, path, &code);
+    assert_int_equal(code, EXIT_INVALID);
+    assert_int_equal(text.len, 0);
+    bytes_clear(&text);
+    free(path);
+}
+
 static void a_run_becomes_a_space_and_its_lines(void **state)
 {
     (void)state;
@@ -293,6 +333,7 @@ int main(void)
         cmocka_unit_test(every_candidate_is_one_line_of_json),
         cmocka_unit_test(bytes_that_are_no_text_still_give_json),
         cmocka_unit_test(every_event_is_one_line_of_json),
+        cmocka_unit_test(the_events_around_damaged_ones_are_printed),
         cmocka_unit_test(a_run_becomes_a_space_and_its_lines),
         cmocka_unit_test(report_goes_beside_the_run_unless_told_otherwise),
         cmocka_unit_test(what_is_no_run_is_refused),

@@ -111,7 +111,7 @@ static inline bool fake_leaves(struct fake *fake, struct exchange *exchange)
     if (fake->visits != 1 || ++fake->forecasts < 3) {
         return false;
     }
-    exchange_park(exchange, NULL, NULL);
+    exchange_park(exchange, 0, NULL, NULL);
     uv_timer_start(&fake->leave, fake_on_leave, 0, 0);
     return true;
 }

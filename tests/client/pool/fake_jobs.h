@@ -35,6 +35,7 @@ struct fake_behaviour {
     bool foreign;             // does not speak the client's version
     bool busy;                // answers everything but HELLO with ERR_BUSY
     bool late; // the worker listens only from the first measurement on, see fake_visit
+    bool lies; // its verdicts contradict their intervals
     bool old;  // the worker names only its engine "llm", as a feature
 };
 
@@ -150,6 +151,40 @@ static inline struct compiled *fake_compile(struct fake *fake, const struct job_
     return compiled;
 }
 
+static inline struct estimate *fake_estimate(double y)
+{
+    struct estimate *ret = xcalloc(1, sizeof(*ret));
+
+    *ret = (struct estimate){.log2 = y, .lo = y - 0.005, .hi = y + 0.005, .blocks = 8};
+    return ret;
+}
+
+static inline struct quantiles *fake_times(double ns)
+{
+    struct quantiles *ret = xcalloc(1, sizeof(*ret));
+
+    *ret = (struct quantiles){.p10 = ns, .p50 = ns, .p90 = ns};
+    return ret;
+}
+
+// Makes the result a ratio of one case.
+static inline void fake_ratio(struct result *result, double y)
+{
+    struct case_result *one = xcalloc(1, sizeof(*one));
+
+    *one = (struct case_result){.params = xstrdup("N=1"), .weight = 1, .floor_ns = NAN};
+    one->speedup = fake_estimate(y);
+    one->baseline_ns = fake_times(1000);
+    one->candidate_ns = fake_times(1000 / exp2(y));
+    result->cases = one;
+    result->cases_count = 1;
+    result->speedup = fake_estimate(y);
+    result->launches = result->checks = 16;
+    result->verdict = y > 0.005    ? VERDICT_FASTER
+                      : y < -0.005 ? VERDICT_SLOWER
+                                   : VERDICT_INCONCLUSIVE;
+}
+
 static inline struct result *fake_measure(struct fake *fake, const struct job_spec *spec)
 {
     struct compiled *compiled = fake_compile(fake, spec);
@@ -168,10 +203,8 @@ static inline struct result *fake_measure(struct fake *fake, const struct job_sp
         result->reason = xstrdup("it is wrong");
     } else {
         double y = fake_log2(a, b) + (spec->fresh ? 0.002 : 0);
-        result->verdict = y > 0.01 ? VERDICT_FASTER : VERDICT_SLOWER;
-        result->speedup = xcalloc(1, sizeof(*result->speedup));
-        *result->speedup =
-            (struct estimate){.log2 = y, .lo = y - 0.005, .hi = y + 0.005, .blocks = 8};
+        fake_ratio(result, y);
+        result->verdict = fake->behaviour.lies ? VERDICT_INCONCLUSIVE : result->verdict;
     }
     message_clear(&compiled_message, compiled);
     free(compiled);
@@ -257,7 +290,7 @@ static inline void fake_wait(struct fake *fake, struct exchange *exchange, struc
     }
     for (size_t i = 0; i < ARRAY_LEN(fake->wait); i++) {
         struct fake_wait *w = &fake->wait[i];
-        if (!w->exchange && exchange_park(exchange, fake_on_drop, w)) {
+        if (!w->exchange && exchange_park(exchange, 0, fake_on_drop, w)) {
             w->exchange = exchange;
             w->wait = *wait;
             *wait = (struct wait){0};

@@ -164,6 +164,29 @@ static void job_that_one_daemon_refuses_goes_to_the_other(void **state)
     end(f);
 }
 
+static void result_that_cannot_be_true_is_asked_of_another_daemon(void **state)
+{
+    (void)state;
+    const struct fake_behaviour lies = {.lies = true};
+    struct fixture *f = begin(&lies, &usual);
+    open_daemon_pool(f, "one lies");
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS);
+    expect_once(f, 0, JOBS);
+    assert_int_equal(f->refused.code, ERR_NONE);
+    assert_int_equal(answers_of(f, 1, 0, JOBS), JOBS);
+    end(f);
+
+    f = begin(&lies, &lies);
+    open_daemon_pool(f, "both lie");
+    submit(f, 0, 1, JOB_MEASURE);
+    run_until(f, 1);
+    expect_once(f, 0, 1);
+    assert_int_equal(f->refused.code, ERR_PROTOCOL);
+    assert_non_null(strstr(f->refused.text, "cannot be true: verdict inconclusive"));
+    end(f);
+}
+
 static void daemons_of_another_version_or_class_are_left_out(void **state)
 {
     (void)state;
@@ -292,6 +315,7 @@ int main(void)
         cmocka_unit_test(jobs_of_a_drained_daemon_go_to_the_other),
         cmocka_unit_test(jobs_of_an_earlier_session_are_not_done_twice),
         cmocka_unit_test(job_that_one_daemon_refuses_goes_to_the_other),
+        cmocka_unit_test(result_that_cannot_be_true_is_asked_of_another_daemon),
         cmocka_unit_test(daemons_of_another_version_or_class_are_left_out),
         cmocka_unit_test(pool_gives_up_when_all_daemons_are_gone),
         cmocka_unit_test(single_daemon_that_is_gone_is_waited_for_and_given_up),

@@ -90,6 +90,9 @@ static void bad_lines_are_named(void **state)
         {"{\"source\": 3}", "here:1: \"source\""},
         {"{\"source\": \"x\", \"name\": 3}", "here:1: \"name\" is no text"},
         {"{\"source\": \"a\\u0000b\"}", "here:1: no JSON"},
+        {"{\"source\": \"x\", \"name\": \"a\\u001b\"}",
+         "here:1: the name of a candidate, \"a\\x1b\", has a control character"},
+        {"{\"source\": \"x\", \"name\": \"\\u202e\"}", "here:1: the name of a candidate"},
         {"{\"source\": \"x\", \"source\": \"y\"}", "here:1: no JSON"},
         {"{\"source\": \"\xff\"}", "here:1: no JSON"},
     };

@@ -242,6 +242,8 @@ static void candidates_that_do_not_fit_are_refused(void **state)
     char *name = c->name;
     c->name = space.candidate[9].name;
     refused(&space, ERR_CORRUPT, "two candidates are called \"MB=9\"");
+    c->name = (char *)(uintptr_t) "a\x1b[2J";
+    refused(&space, ERR_CORRUPT, "the name of a candidate, \"a\\x1b[2J\", has a control character");
     c->name = name;
     c->params[0].name[0] = 'X';
     refused(&space, ERR_CORRUPT, "\"MB=4\" has other parameters than \"MB=0\"");

@@ -1,8 +1,10 @@
 // Answers about jobs: results from memory and from the ledger, and what is no job at all.
 #include "common/file.h"
 #include "daemon/jobs/answer.h"
+#include "daemon/jobs/completion.h"
 #include "daemon/store/cache.h"
 #include "proto/verdict.h"
+#include "tests/support/result_sample.h"
 #include "tests/support/service_pair.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,6 +46,7 @@ static int set_up(void **state)
     free(path);
     f->jobs = job_table_create(1 << 20, NULL);
     f->parts = (struct daemon_parts){.jobs = f->jobs, .ledger = f->ledger};
+    f->parts.completions = completions_create(&f->parts);
     f->answers = answers_create(&f->parts);
     service_pair_open(&f->pair, on_request, f);
     *state = f;
@@ -58,6 +61,7 @@ static int tear_down(void **state)
     ledger_close(f->ledger);
     service_pair_close(&f->pair);
     answers_free(f->answers);
+    completions_free(f->parts.completions);
     job_table_free(f->jobs);
     assert_int_equal(file_remove_tree(f->dir, NULL), 0);
     free(f->dir);
@@ -159,25 +163,55 @@ static void results_come_from_memory_and_from_the_ledger_in_one_answer(void **st
     bytes_clear(&wrong);
 }
 
-static void a_result_that_is_gone_or_junk_is_left_out(void **state)
+// A job whose result was damaged on the disk is forgotten, so that it can be submitted again.
+static void a_result_that_is_gone_or_junk_makes_its_job_unknown(void **state)
 {
     struct fixture *f = *state;
     struct job *gone = add(f, JOB_MEASURE, JOB_DONE);
     struct job *junk = add(f, JOB_MEASURE, JOB_DONE);
+    struct job *whole = add(f, JOB_MEASURE, JOB_DONE);
     struct job *cut = add(f, JOB_COMPILE, JOB_DONE);
-    const uint64_t ids[] = {gone->id, junk->id, cut->id};
+    const uint64_t ids[] = {gone->id, junk->id, whole->id, cut->id};
     struct bytes bytes = bytes_copy("\xc1\xff", 2);
+    struct bytes wrong = pack_result(VERDICT_WRONG);
 
     keep(f, junk, &bytes);
-    job_table_keep_result(f->jobs, cut, &bytes);
-    struct waited reply = ask(f, ids, 3);
-    assert_int_equal(reply.jobs_count, 3);
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(reply.jobs[i].state, JOB_DONE);
-        assert_null(reply.jobs[i].result);
-        assert_null(reply.jobs[i].compiled);
-    }
+    keep(f, whole, &wrong);
+    keep(f, cut, &bytes);
+    struct waited reply = ask(f, ids, 4);
+    assert_int_equal(reply.jobs_count, 1);
+    assert_int_equal(reply.jobs[0].job, ids[2]);
+    assert_int_equal(reply.jobs[0].result->verdict, VERDICT_WRONG);
+    assert_int_equal(reply.unknown_count, 3);
     message_clear(&waited_message, &reply);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(!job_table_find(f->jobs, ids[i]), i != 2);
+    }
+    bytes_clear(&bytes);
+    bytes_clear(&wrong);
+}
+
+// The digest of its row matches, but it says what no measurement says.
+static void a_result_whose_parts_disagree_is_not_served(void **state)
+{
+    struct fixture *f = *state;
+    struct result result;
+
+    for (int lie = 0; lie < 2; lie++) {
+        struct job *job = add(f, JOB_MEASURE, JOB_DONE);
+        uint64_t id = job->id;
+
+        result_sample(&result);
+        result.verdict = lie ? VERDICT_SLOWER : result.verdict;
+        struct bytes packed = cache_pack(&result_message, &result);
+        keep(f, job, &packed);
+        struct waited reply = ask(f, &id, 1);
+        assert_int_equal(reply.jobs_count, !lie);
+        assert_int_equal(reply.unknown_count, lie);
+        message_clear(&waited_message, &reply);
+        bytes_clear(&packed);
+        message_clear(&result_message, &result);
+    }
 }
 
 static void a_compile_job_has_what_the_compiler_gave(void **state)
@@ -188,6 +222,7 @@ static void a_compile_job_has_what_the_compiler_gave(void **state)
 
     message_init(&compiled_message, &compiled);
     compiled.log = (char *)(uintptr_t) "a warning";
+    compiled.object = digest_of("object", 6);
     struct bytes packed = cache_pack(&compiled_message, &compiled);
     keep(f, job, &packed);
     bytes_clear(&packed);
@@ -205,20 +240,18 @@ static void one_answer_has_a_bounded_number_of_results(void **state)
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
         struct job *job = add(f, JOB_MEASURE, JOB_DONE);
 
-        ids[i] = job->id;
-        if (i % 2 == 0) {
-            struct bytes result = pack_result(VERDICT_WRONG);
+        struct bytes result = pack_result(VERDICT_WRONG);
 
-            keep(f, job, &result);
-            bytes_clear(&result);
-        }
+        ids[i] = job->id;
+        keep(f, job, &result);
+        bytes_clear(&result);
     }
     struct waited reply = ask(f, ids, ARRAY_LEN(ids));
     assert_int_equal(reply.jobs_count, ANSWER_RESULTS_MAX);
     assert_int_equal(reply.unknown_count, 0); // the others are asked for again
     for (size_t i = 0; i < ANSWER_RESULTS_MAX; i++) {
         assert_int_equal(reply.jobs[i].job, ids[i]);
-        assert_int_equal(!reply.jobs[i].result, i % 2);
+        assert_non_null(reply.jobs[i].result);
     }
     message_clear(&waited_message, &reply);
 }
@@ -229,7 +262,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(finished_unfinished_and_unknown_jobs_are_told_apart),
         TEST(results_come_from_memory_and_from_the_ledger_in_one_answer),
-        TEST(a_result_that_is_gone_or_junk_is_left_out),
+        TEST(a_result_that_is_gone_or_junk_makes_its_job_unknown),
+        TEST(a_result_whose_parts_disagree_is_not_served),
         TEST(a_compile_job_has_what_the_compiler_gave),
         TEST(one_answer_has_a_bounded_number_of_results),
     };

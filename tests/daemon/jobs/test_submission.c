@@ -334,7 +334,7 @@ static void who_waits_for_a_job_that_the_ledger_does_not_take_is_answered(void *
     while (!(job = job_table_find_key(w->parts.jobs, "t", "s", "k"))) {
         workshop_turn(w);
     }
-    struct exchange *exchange = exchange_create(w->parts.service, NULL);
+    struct exchange *exchange = exchange_create(w->parts.service, NULL, 0);
     assert_true(waits_park(w->parts.waits, exchange, &job->id, 1, &job, 1, 1000000));
     assert_int_equal(sqlite3_close(held), SQLITE_OK);
     while (outcome.ends == 0 || due == 0) {

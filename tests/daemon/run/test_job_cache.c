@@ -4,6 +4,7 @@
 #include "daemon/run/setup.h"
 #include "daemon/store/cache.h"
 #include "proto/messages.h"
+#include "tests/support/result_sample.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,14 +134,16 @@ static void the_question_carries_what_decides_and_nothing_else(void **state)
 // A cached result with an interval of this half-width, measured under a cap of 10 s.
 static bool is_answered(const struct sample *s, double half, double middle)
 {
-    struct estimate estimate = {
-        .log2 = middle, .lo = middle - half, .hi = middle + half, .blocks = 32};
     struct result result;
 
-    message_init(&result_message, &result);
-    result.verdict = VERDICT_INCONCLUSIVE;
-    result.speedup = &estimate;
+    result_sample(&result);
+    result_sample_move(&result, middle);
+    result_sample_widen(&result, half);
+    result.verdict = middle > half ? VERDICT_FASTER : VERDICT_INCONCLUSIVE;
+    result.problem = s->setup.problem;
+    result.candidate = s->job.candidate;
     struct bytes cached = cache_pack(&result_message, &result);
+    message_clear(&result_message, &result);
     struct bytes question = job_cache_question(&s->job);
     bool answers = cache_adopt(&question, 10, &cached);
     bytes_clear(&question);

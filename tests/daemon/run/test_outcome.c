@@ -31,7 +31,8 @@ struct report {
 static struct measure_expectation expected(void)
 {
     return (struct measure_expectation){.problem = digest_of("problem", 7),
-                                        .candidate = digest_of("candidate", 9)};
+                                        .candidate = digest_of("candidate", 9),
+                                        .precision_log2 = 0.01};
 }
 
 static void fill_report(struct report *r)
@@ -40,6 +41,7 @@ static void fill_report(struct report *r)
     const struct quantiles times = {.p10 = 90, .p50 = 100, .p90 = 120};
 
     r->speedup = r->control = r->case_speedup = estimate;
+    r->speedup.blocks = 64; // of both cases
     r->baseline = r->candidate = r->case_baseline = r->case_candidate = times;
     message_init(&accounts_message, &r->seconds);
     r->seconds.held = 1.5;
@@ -61,11 +63,21 @@ static void fill_report(struct report *r)
     r->result.seconds = &r->seconds;
     r->result.cases = r->one;
     r->result.cases_count = ARRAY_LEN(r->one);
+    r->result.launches = 64;
+    r->result.checks = 70;
     r->result.max_error = 0.5;
     r->result.overhead_ns = 20;
     r->result.problem = expected().problem;
     r->result.candidate = expected().candidate;
     r->result.sandbox = TEXT("on");
+}
+
+// Moves the speedup of everything to another one with an interval as wide.
+static void move_report(struct report *r, double log2)
+{
+    r->speedup.log2 = r->case_speedup.log2 = log2;
+    r->speedup.lo = r->case_speedup.lo = log2 - 0.1;
+    r->speedup.hi = r->case_speedup.hi = log2 + 0.1;
 }
 
 static struct bytes pack(const struct message *message, const void *value)
@@ -182,14 +194,14 @@ static void a_number_that_no_measurement_gives_is_refused(void **state)
 static void a_number_at_its_bound_or_absent_is_believed(void **state)
 {
     static const struct number truths[] = {
-        {AT(speedup.hi), 80, NULL},          {AT(speedup.lo), -80, NULL},
+        {AT(speedup.hi), 80, NULL},          {AT(case_speedup.lo), -80, NULL},
         {AT(speedup.lo), 0.5, NULL},         {AT(speedup.hi), 0.5, NULL},
-        {AT(baseline.p10), 0, NULL},         {AT(baseline.p90), 1e15, NULL},
+        {AT(case_baseline.p10), NAN, NULL},  {AT(case_baseline.p50), NAN, NULL},
         {AT(baseline.p50), NAN, NULL},       {AT(candidate.p10), NAN, NULL},
-        {AT(candidate.p10), 100, NULL},      {AT(one[0].weight), 0, NULL},
-        {AT(one[0].weight), 1, NULL},        {AT(one[0].weight), NAN, NULL},
+        {AT(candidate.p50), NAN, NULL},      {AT(case_candidate.p10), NAN, NULL},
+        {AT(one[0].weight), NAN, NULL},      {AT(result.error_bound), 0.5, NULL},
         {AT(one[0].floor_ns), NAN, NULL},    {AT(result.max_error), 0, NULL},
-        {AT(result.max_error), NAN, NULL},   {AT(result.max_error), INFINITY, NULL},
+        {AT(result.max_error), NAN, NULL},   {AT(result.measured_at), 1e9, NULL},
         {AT(result.overhead_ns), NAN, NULL}, {AT(seconds.held), 1e6, NULL},
         {AT(seconds.held), 0, NULL},
     };
@@ -213,6 +225,7 @@ static void quantiles_are_in_order_also_around_an_absent_median(void **state)
     r.baseline = (struct quantiles){.p10 = 100, .p50 = NAN, .p90 = 99};
     assert_lie(&r, "baseline: quantiles out of order");
     r.baseline.p90 = 100;
+    r.case_baseline = r.baseline; // that of the first case is the result's
     assert_believed(&r);
 }
 
@@ -229,6 +242,7 @@ static void an_estimate_needs_blocks_but_not_more_than_the_method_takes(void **s
     r.speedup.blocks = UINT64_MAX;
     assert_lie(&r, "from 18446744073709551615 blocks");
     r.speedup.blocks = 1000000;
+    r.case_speedup.blocks = 500000; // of each of the two cases
     assert_believed(&r);
     r.case_speedup.blocks = 0;
     assert_lie(&r, "N=8: an estimate from 0 blocks");
@@ -238,11 +252,13 @@ static void a_ratio_without_an_estimate_or_cases_is_refused(void **state)
 {
     static const uint64_t ratios[] = {VERDICT_FASTER, VERDICT_SLOWER, VERDICT_EQUIVALENT,
                                       VERDICT_INCONCLUSIVE};
+    static const double middle[] = {0.5, -0.5, 0, 0.05}; // of the interval, in log2
     struct report r;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(ratios); i++) {
         fill_report(&r);
+        move_report(&r, middle[i]);
         r.result.verdict = ratios[i];
         assert_believed(&r);
         r.result.speedup = NULL;

@@ -88,6 +88,7 @@ static void a_failed_compilation_has_no_object_whatever_it_says(void **state)
     (void)state;
     begin_compile(&outcome, &compiled);
     compiled.verdict = VERDICT_COMPILE_ERROR;
+    compiled.reason = TEXT("it is empty");
     compiled.object = digest_of("somebody else's", 15);
     assert_int_equal(read_compile(&outcome, NULL, &read, &err), 0);
     assert_int_equal(read.verdict, VERDICT_COMPILE_ERROR);
@@ -109,6 +110,10 @@ static void a_compilation_that_cannot_be_is_refused(void **state)
     compiled.verdict = 99;
     assert_compile_lie(&outcome, NULL, "verdict 99");
     compiled.verdict = VERDICT_COMPILE_ERROR;
+    assert_compile_lie(&outcome, NULL, "compile-error without a reason");
+    compiled.reason = TEXT(" \n\t");
+    assert_compile_lie(&outcome, NULL, "compile-error without a reason");
+    compiled.reason = TEXT("it is empty");
     compiled.seconds = -1;
     assert_compile_lie(&outcome, NULL, "seconds out of range");
     compiled.seconds = INFINITY;
@@ -287,6 +292,8 @@ static void gpus_are_told_apart_and_described(void **state)
     check_gpus(&g, NULL);
     g.gpu[2].uuid = TEXT("");
     check_gpus(&g, "without uuid");
+    g.gpu[2].uuid = TEXT("GPU-\x1b[2J");
+    check_gpus(&g, "control character");
     g.gpu[2].uuid = TEXT("GPU-a");
     check_gpus(&g, "the same uuid or number");
     fill_gpus(&g);

@@ -82,7 +82,7 @@ static struct digest put(struct fixture *fixture, const char *text, enum err_cod
     struct digest digest = digest_of(text, strlen(text));
     struct bytes data = bytes_copy(text, strlen(text));
 
-    blob_put(fixture->store, &digest, &data, true, on_put, fixture);
+    blob_put(fixture->store, NULL, &digest, &data, true, on_put, fixture);
     assert_null(data.data);
     (void)uv_run(&fixture->loop, UV_RUN_DEFAULT);
     assert_int_equal(fixture->code, expected);
@@ -153,7 +153,7 @@ static void bytes_of_another_digest_are_refused(void **state)
     struct digest digest = digest_of("one", 3);
     struct bytes data = bytes_copy("two", 3);
 
-    blob_put(fixture->store, &digest, &data, false, on_put, fixture);
+    blob_put(fixture->store, NULL, &digest, &data, false, on_put, fixture);
     (void)uv_run(&fixture->loop, UV_RUN_DEFAULT);
     assert_int_equal(fixture->code, ERR_INVALID);
     assert_false(blob_have(fixture->store, &digest));
@@ -211,7 +211,7 @@ static void equal_puts_at_the_same_time_are_harmless(void **state)
     for (int i = 0; i < 16; i++) {
         struct bytes data = bytes_copy(text, len);
 
-        blob_put(fixture->store, &digest, &data, i % 2 == 0, on_put, fixture);
+        blob_put(fixture->store, NULL, &digest, &data, i % 2 == 0, on_put, fixture);
     }
     (void)uv_run(&fixture->loop, UV_RUN_DEFAULT);
     assert_int_equal(fixture->calls, 16);

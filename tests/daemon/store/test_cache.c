@@ -1,6 +1,7 @@
 // Which cached results answer which jobs.
 #include "daemon/store/cache.h"
 #include "proto/verdict.h"
+#include "tests/support/result_sample.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,6 +136,29 @@ static void an_adopted_result_is_marked_and_nonsense_is_not_adopted(void **state
     bytes_clear(&packed);
 }
 
+// A result about something else, or one whose parts disagree, answers nothing.
+static void a_result_that_cannot_be_true_is_not_adopted(void **state)
+{
+    struct job_spec spec = spec_of("x");
+    struct result result;
+
+    (void)state;
+    for (int lie = 0; lie < 4; lie++) {
+        result_sample(&result);
+        spec.problem = result.problem;
+        spec.candidate = result.candidate;
+        result.verdict = lie == 1 ? VERDICT_SLOWER : result.verdict;
+        result.problem.byte[0] ^= lie == 2;
+        result.candidate.byte[0] ^= lie == 3;
+        struct bytes stored = cache_pack(&result_message, &result);
+        struct bytes packed = cache_pack(&job_spec_message, &spec);
+        assert_int_equal(cache_adopt(&packed, 10, &stored), lie == 0);
+        bytes_clear(&packed);
+        bytes_clear(&stored);
+        message_clear(&result_message, &result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +168,7 @@ int main(void)
         cmocka_unit_test(an_undecided_result_answers_only_who_waits_no_longer),
         cmocka_unit_test(a_finer_precision_is_measured_again),
         cmocka_unit_test(an_adopted_result_is_marked_and_nonsense_is_not_adopted),
+        cmocka_unit_test(a_result_that_cannot_be_true_is_not_adopted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

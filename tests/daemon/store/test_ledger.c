@@ -2,6 +2,7 @@
 #include "common/file.h"
 #include "daemon/sched/account.h"
 #include "daemon/store/ledger.h"
+#include "daemon/store/ledger_schema.h"
 #include "proto/verdict.h"
 #include "tests/support/ledger_fixture.h"
 #include <math.h>
@@ -97,9 +98,10 @@ static void accounts_of_searches_are_forgotten_when_they_are_old(void **state)
 
     fixture_open_ledger(fixture);
     fixture_close_ledger(fixture);
-    fixture_change_file(fixture, "INSERT INTO account VALUES ('t','',1,NULL,NULL,1,0,1000000),"
-                                 " ('t','old',1,NULL,NULL,1,0,1000000),"
-                                 " ('t','new',1,NULL,NULL,1,0,99000000000)");
+    fixture_change_file(fixture, "INSERT INTO account VALUES ('t','',1,NULL,NULL,1,0,1000000,NULL),"
+                                 " ('t','old',1,NULL,NULL,1,0,1000000,NULL),"
+                                 " ('t','new',1,NULL,NULL,1,0,99000000000,NULL)");
+    fixture_change_file(fixture, ledger_fill_digests);
     load_accounts(fixture);
     assert_int_equal(rows, 2);
     assert_string_equal(row_name[0], "t/-");
@@ -113,11 +115,12 @@ static void a_ledger_without_accounts_gets_them(void **state)
     fixture_open_ledger(fixture);
     fixture_submit(fixture, 1, "a", NULL, NULL);
     fixture_close_ledger(fixture);
-    fixture_change_file(fixture, "DROP INDEX result_used; ALTER TABLE result DROP COLUMN used;"
-                                 " DROP INDEX compiled_used; ALTER TABLE compiled DROP COLUMN used;"
-                                 " DROP TABLE device_order; DROP TABLE account;"
-                                 " ALTER TABLE job DROP COLUMN class;"
-                                 " ALTER TABLE job DROP COLUMN cause; PRAGMA user_version = 2");
+    fixture_change_file(fixture, FIXTURE_WITHOUT_DIGESTS
+                        "DROP INDEX result_used; ALTER TABLE result DROP COLUMN used;"
+                        " DROP INDEX compiled_used; ALTER TABLE compiled DROP COLUMN used;"
+                        " DROP TABLE device_order; DROP TABLE account;"
+                        " ALTER TABLE job DROP COLUMN class;"
+                        " ALTER TABLE job DROP COLUMN cause; PRAGMA user_version = 2");
     load_accounts(fixture);
     assert_int_equal(rows, 0);
     fixture_reload(fixture);

@@ -32,7 +32,8 @@ static void a_ledger_without_causes_gets_them(void **state)
     fixture_finish(fixture, 2, JOB_CANCELLED, NULL, NULL, "cancelled by its client");
     fixture_finish(fixture, 3, JOB_BURIED, NULL, NULL, "its executor was lost 2 times");
     fixture_close_ledger(fixture);
-    fixture_change_file(fixture, "ALTER TABLE job DROP COLUMN cause; PRAGMA user_version = 5");
+    fixture_change_file(fixture, FIXTURE_WITHOUT_DIGESTS
+                        "ALTER TABLE job DROP COLUMN cause; PRAGMA user_version = 5");
     fixture_reload(fixture);
     assert_int_equal(fixture->loaded, 4);
     assert_int_equal(fixture->cause[0], JOB_CAUSE_BUDGET);
@@ -155,6 +156,99 @@ static void an_empty_file_becomes_a_ledger(void **state)
     assert_int_equal(fixture->failures, 0);
 }
 
+// Leaves a ledger of two jobs as a killed daemon does: with everything in its write-ahead log.
+static void leave_log(struct ledger_fixture *fixture, struct bytes *ret_log)
+{
+    char *log = xasprintf("%s-wal", fixture->path);
+    struct bytes file = {0};
+
+    fixture_open_ledger(fixture);
+    fixture_close_ledger(fixture);
+    fixture_open_ledger(fixture);
+    fixture_submit(fixture, 1, "a", NULL, NULL);
+    while (fixture->calls < 1) {
+        (void)uv_run(&fixture->loop, UV_RUN_ONCE);
+    }
+    fixture_submit(fixture, 2, "b", NULL, NULL);
+    while (fixture->calls < 2) {
+        (void)uv_run(&fixture->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(file_read(&file, fixture->path, 1 << 20, NULL), 0);
+    assert_int_equal(file_read(ret_log, log, 1 << 20, NULL), 0);
+    fixture_close_ledger(fixture);
+    assert_int_equal(file_replace(fixture->path, file.data, file.len, false, NULL), 0);
+    assert_int_equal(file_replace(log, ret_log->data, ret_log->len, false, NULL), 0);
+    bytes_clear(&file);
+    free(log);
+}
+
+// Reloads the ledger and returns what was logged meanwhile; the caller frees it.
+static char *log_of_reload(struct ledger_fixture *fixture)
+{
+    char *path = xasprintf("%s/log", fixture->dir);
+    int saved = dup(STDERR_FILENO);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    struct bytes text = {0};
+
+    assert_true(saved >= 0 && fd >= 0);
+    assert_true(dup2(fd, STDERR_FILENO) >= 0);
+    fixture_reload(fixture);
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    (void)close(saved);
+    (void)close(fd);
+    assert_int_equal(file_read(&text, path, 1 << 20, NULL), 0);
+    char *ret = xstrndup((const char *)text.data, text.len);
+    bytes_clear(&text);
+    free(path);
+    return ret;
+}
+
+static void what_a_damaged_log_loses_is_told(void **state)
+{
+    struct ledger_fixture *fixture = *state;
+    char *name = xasprintf("%s-wal", fixture->path);
+    struct bytes log = {0};
+
+    for (int damaged = 0; damaged < 2; damaged++) {
+        (void)unlink(fixture->path);
+        (void)unlink(name);
+        fixture->calls = 0;
+        bytes_clear(&log);
+        leave_log(fixture, &log);
+        log.data[log.len - 100] ^= (unsigned char)damaged; // in what the second job has written
+        assert_int_equal(file_replace(name, log.data, log.len, false, NULL), 0);
+        char *told = log_of_reload(fixture);
+        assert_int_equal(fixture->loaded, damaged ? 1 : 2);
+        assert_int_equal(!strstr(told, "ledger-log-damaged"), !damaged);
+        assert_int_equal(!strstr(told, "the last 1 transaction may be missing"), !damaged);
+        free(told);
+    }
+    bytes_clear(&log);
+    free(name);
+}
+
+static void a_log_without_its_ledger_is_refused_and_kept(void **state)
+{
+    struct ledger_fixture *fixture = *state;
+    char *name = xasprintf("%s-wal", fixture->path);
+    struct bytes log = {0}, after = {0};
+    struct err err = ERR_INIT;
+
+    leave_log(fixture, &log);
+    assert_int_equal(unlink(fixture->path), 0);
+    assert_int_equal(ledger_open(&fixture->ledger, fixture->path, 0, &err), ERR_CORRUPT);
+    assert_non_null(strstr(err.text, "is empty or not there, but"));
+    assert_int_equal(file_read(&after, name, 1 << 20, NULL), 0);
+    assert_int_equal(after.len, log.len);
+    assert_memory_equal(after.data, log.data, log.len);
+    assert_int_equal(unlink(name), 0);
+    fixture_open_ledger(fixture); // an operator who moves it away can go on
+    fixture_close_ledger(fixture);
+    bytes_clear(&log);
+    bytes_clear(&after);
+    free(name);
+}
+
 int main(void)
 {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, fixture_set_up, fixture_tear_down)
@@ -166,6 +260,8 @@ int main(void)
         WITH(a_ledger_of_the_future_is_refused),
         WITH(somebody_elses_database_is_refused),
         WITH(an_empty_file_becomes_a_ledger),
+        WITH(what_a_damaged_log_loses_is_told),
+        WITH(a_log_without_its_ledger_is_refused_and_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

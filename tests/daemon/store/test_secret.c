@@ -53,6 +53,7 @@ static void what_is_none_is_told(void **state)
 
     (void)state;
     assert_int_equal(file_replace(path, "short", 5, false, NULL), 0);
+    assert_int_equal(chmod(path, 0600), 0);
     struct secret secret;
     struct err err = ERR_INIT;
     assert_int_equal(secret_open(&secret, path, &err), ERR_CORRUPT);
@@ -61,6 +62,44 @@ static void what_is_none_is_told(void **state)
     path = xasprintf("%s/nowhere/secret", dir);
     err_clear(&err);
     assert_int_equal(secret_open(&secret, path, &err), ERR_SYSTEM);
+    free(path);
+}
+
+static void one_that_others_could_know_is_refused(void **state)
+{
+    static const mode_t refused[] = {0640, 0604, 0620, 0602, 0660};
+    char *path = xasprintf("%s/secret", dir);
+    struct secret secret;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(secret_open(&secret, path, NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        assert_int_equal(chmod(path, refused[i]), 0);
+        err_clear(&err);
+        assert_int_equal(secret_open(&secret, path, &err), ERR_DENIED);
+        assert_non_null(strstr(err.text, "chmod 600"));
+    }
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(secret_open(&secret, path, NULL), 0);
+    free(path);
+}
+
+// A daemon that was killed while it drew its secret has left a part of one under another name.
+static void what_a_killed_daemon_left_does_not_matter(void **state)
+{
+    char *path = xasprintf("%s/secret", dir);
+    char *part = xasprintf("%s.new", path);
+    struct secret secret;
+    struct stat info;
+
+    (void)state;
+    assert_int_equal(file_replace(part, "half", 4, false, NULL), 0);
+    assert_int_equal(chmod(part, 0666), 0);
+    assert_int_equal(secret_open(&secret, path, NULL), 0);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    free(part);
     free(path);
 }
 
@@ -86,6 +125,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(it_is_drawn_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_none_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_others_could_know_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_killed_daemon_left_does_not_matter, set_up,
+                                        tear_down),
         cmocka_unit_test(a_seed_is_the_beginning_of_a_digest),
     };
 

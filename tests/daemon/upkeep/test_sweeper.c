@@ -43,7 +43,7 @@ static void put_old(struct fixture *fixture, int blob)
     (void)snprintf(text, sizeof(text), "0123456 %02d", blob);
     fixture->digest[blob] = digest_of(text, strlen(text));
     struct bytes data = bytes_copy(text, strlen(text));
-    blob_put(fixture->store, &fixture->digest[blob], &data, false, on_put, NULL);
+    blob_put(fixture->store, NULL, &fixture->digest[blob], &data, false, on_put, NULL);
     (void)uv_run(&fixture->loop, UV_RUN_DEFAULT);
     char *path = path_of(fixture, blob);
     const struct timespec times[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};

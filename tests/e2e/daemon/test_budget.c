@@ -328,6 +328,13 @@ static void what_makes_no_sense_is_refused(void **state)
     assert_int_equal(daemon_client_call(client, OP_BUDGET, &budget_request_message, &request,
                                         &budget_list_message, &list, &err),
                      ERR_INVALID);
+    request.tenant = (char *)(uintptr_t) "team";
+    request.search = (char *)(uintptr_t) "a\xc2\x9b";
+    err = (struct err)ERR_INIT;
+    assert_int_equal(daemon_client_call(client, OP_BUDGET, &budget_request_message, &request,
+                                        &budget_list_message, &list, &err),
+                     ERR_INVALID);
+    assert_non_null(strstr(err.text, "the name of a search, \"a\\xc2\\x9b\""));
 }
 
 #define WITH_DAEMON(test)                                                                          \

@@ -145,6 +145,38 @@ static void damaged_cache_entries_are_made_again(void **state)
     assert_int_equal(daemon_client_runs(client, "measure", candidate), 2);
 }
 
+// The same of a finished job that nobody has fetched, found when the daemon starts and when it has
+// been running for long: it is unknown, and whoever waits for it submits it again.
+static void a_damaged_job_is_unknown_and_comes_again(void **state)
+{
+    struct daemon_client *client = *state;
+    static const char candidate[] = "int x;\n";
+
+    for (int stopped = 0; stopped < 2; stopped++) {
+        uint64_t job = daemon_client_accepted(client, "a", candidate);
+
+        daemon_client_expect(client, job, JOB_DONE, VERDICT_FASTER);
+        restart(client); // so that the result is on the disk alone
+        if (stopped) {
+            daemon_client_disconnect(client);
+            assert_int_equal(program_stop(&client->program), 0);
+        }
+        change_ledger(client, "UPDATE job SET result = zeroblob(length(result))");
+        if (stopped) {
+            assert_true(daemon_client_start(client));
+        }
+        struct waited waited;
+        daemon_client_wait_once(client, &job, 1, 1, &waited);
+        assert_int_equal(waited.jobs_count, 0);
+        assert_int_equal(waited.unknown_count, 1);
+        message_clear(&waited_message, &waited);
+        uint64_t again = daemon_client_accepted(client, "a", candidate);
+        assert_int_not_equal(again, job);
+        daemon_client_expect(client, again, JOB_DONE, VERDICT_FASTER);
+    }
+    assert_int_equal(daemon_client_runs(client, "measure", candidate), 1); // the cache was whole
+}
+
 // Another version of the compiler makes other objects, also of what is known.
 static void another_compiler_compiles_again(void **state)
 {
@@ -200,6 +232,8 @@ int main(void)
         TEST(equal_jobs_at_the_same_time_are_measured_once),
         TEST(the_result_under_a_bad_control_is_not_cached),
         cmocka_unit_test_setup_teardown(damaged_cache_entries_are_made_again, set_up_one_core,
+                                        daemon_client_tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_job_is_unknown_and_comes_again, set_up_one_core,
                                         daemon_client_tear_down),
         cmocka_unit_test_setup_teardown(another_compiler_compiles_again, set_up_one_core,
                                         daemon_client_tear_down),

@@ -163,6 +163,37 @@ static void what_cannot_be_a_job_is_refused_with_its_reason(void **state)
                          0);
 }
 
+// Names are shown, logged and kept: a terminal must not obey them.
+static void names_that_cannot_be_shown_are_refused(void **state)
+{
+    static const char *const hostile[] = {"a\nb",     "a\x1b[2J",     "\x7f",
+                                          "\xc2\x9b", "\xe2\x80\xae", "\xe2\x81\xa6"};
+    struct daemon_client *client = *state;
+    struct job_spec spec = daemon_client_spec(client, "int x;\n");
+    struct submitted reply;
+    struct err err = ERR_INIT;
+
+    for (size_t i = 0; i < ARRAY_LEN(hostile); i++) {
+        assert_int_equal(submit_code(client, hostile[i], &spec, &err), ERR_INVALID);
+        assert_non_null(strstr(err.text, "the key of a job, \""));
+        err = (struct err)ERR_INIT;
+        assert_int_equal(daemon_client_submit(client, hostile[i], "k", &spec, &reply, &err),
+                         ERR_INVALID);
+        assert_non_null(strstr(err.text, "the name of a search, \""));
+    }
+    // The refusals are in the log, each in one line that can be shown.
+    char *log = program_log(&client->program);
+    assert_non_null(strstr(log, "submit-refused"));
+    for (const char *c = log; *c != '\0'; c++) {
+        assert_true(*c == '\n' || ((unsigned char)*c >= ' ' && (unsigned char)*c < 0x7f));
+    }
+    assert_null(strstr(log, "\nb"));
+    free(log);
+    daemon_client_expect(client,
+                         daemon_client_submit_ok(client, "\xc3\xa4", "\xe2\x82\xac", &spec).job,
+                         JOB_DONE, 0);
+}
+
 static void limits_are_busy_and_not_forever(void **state)
 {
     struct daemon_client *client = *state;
@@ -227,6 +258,7 @@ int main(void)
         TEST(the_same_key_for_something_else_is_a_conflict),
         TEST(a_missing_blob_is_named),
         TEST(what_cannot_be_a_job_is_refused_with_its_reason),
+        TEST(names_that_cannot_be_shown_are_refused),
         TEST(a_flood_of_refusals_does_not_fill_the_log),
         cmocka_unit_test_setup_teardown(limits_are_busy_and_not_forever, set_up_small,
                                         daemon_client_tear_down),

@@ -1,6 +1,7 @@
 // Compiler logs and the sentences made of them.
 #include "executor/compile_result.h"
 #include "executor/cpu/diagnose.h"
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +13,14 @@
 #include <cmocka.h>
 
 static const struct diagnose_limits limits = {.max_memory = (uint64_t)512 << 20,
-                                              .max_output = (uint64_t)32 << 20};
+                                              .max_output = (uint64_t)32 << 20,
+                                              .max_seconds = 2.5,
+                                              .processes = 64};
 
+// gcc has ended with exit status 1.
 static void expect(const char *log, const char *sentence)
 {
-    char *got = diagnose(log, "candidate.c", &limits);
+    char *got = diagnose(log, "candidate.c", &limits, 1 << 8);
     assert_string_equal(got, sentence);
     free(got);
 }
@@ -24,7 +28,7 @@ static void expect(const char *log, const char *sentence)
 static void logs_become_sentences(void **state)
 {
     (void)state;
-    expect("", "the compiler failed without a word");
+    expect("", "the compiler ended with exit status 1 and says nothing");
     expect("candidate.c:3:5: warning: odd\ncandidate.c:4:1: error: bad\n  4 | x\n",
            "candidate.c:4:1: error: bad");
     expect("/usr/bin/ld: ./ccAAAAAA.o: in function `kcast_entry':\nglue.c:(.text+0x5): undefined "
@@ -46,8 +50,43 @@ static void logs_become_sentences(void **state)
     expect(
         "{standard input}: Assembler messages:\n{standard input}:5: Error: no such instruction\n",
         "{standard input}:5: Error: no such instruction");
-    expect("something else\nmore\n", "something else");
-    expect("undefined reference to ", "undefined reference to ");
+    expect("something else\nmore\n",
+           "the compiler ended with exit status 1; it says: something else");
+    expect("undefined reference to ",
+           "the compiler ended with exit status 1; it says: undefined reference to ");
+    expect("gcc: fatal error: CPU time limit exceeded signal terminated program cc1\n",
+           "compiling it takes longer than the 2.5 seconds allowed");
+    expect("gcc: fatal error: cannot execute 'as': vfork: Resource temporarily unavailable\n",
+           "compiling it takes more than the 64 processes allowed");
+    expect("collect2: fatal error: ld terminated with signal 9 [Killed]\n",
+           "compiling it takes more than the 512 MiB of memory allowed");
+    expect("collect2: fatal error: ld terminated with signal 11 [Segmentation fault]\n",
+           "the compiler ended with exit status 1; it says: collect2: fatal error: ld terminated "
+           "with signal 11 [Segmentation fault]");
+}
+
+// A source can make the assembler print lines, blank ones too, before it ends without a word.
+static void blank_lines_are_no_sentence(void **state)
+{
+    static const struct {
+        const char *log;
+        int status;
+        const char *sentence;
+    } row[] = {
+        {"\n \t\n\r\n", 1 << 8, "the compiler ended with exit status 1 and says nothing"},
+        {"\n\n hm\n", 4 << 8, "the compiler ended with exit status 4; it says:  hm"},
+        {"", SIGSEGV, "the compiler was ended by SIGSEGV and says nothing"},
+        {"", 0, "the compiler reports success and leaves no object"},
+        {"hm\n", 0, "the compiler reports success and leaves no object; it says: hm"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        char *got = diagnose(row[i].log, "candidate.c", &limits, row[i].status);
+
+        assert_string_equal(got, row[i].sentence);
+        free(got);
+    }
 }
 
 static void text_becomes_valid(void **state)
@@ -68,7 +107,7 @@ static void long_lines_are_cut_between_characters(void **state)
     }
     memcpy(log, "b: error: ", 10);
     log[sizeof(log) - 1] = '\0';
-    char *sentence = diagnose(log, "candidate.c", &limits);
+    char *sentence = diagnose(log, "candidate.c", &limits, 1 << 8);
     assert_true(strlen(sentence) < 500);
     free(sentence);
 }
@@ -77,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logs_become_sentences),
+        cmocka_unit_test(blank_lines_are_no_sentence),
         cmocka_unit_test(text_becomes_valid),
         cmocka_unit_test(long_lines_are_cut_between_characters),
     };

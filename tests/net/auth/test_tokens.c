@@ -140,10 +140,10 @@ static void a_file_that_others_may_read_is_refused(void **state)
     assert_int_equal(file_replace(path, "# none\n", 7, false, &err), 0);
     assert_int_equal(chmod(path, 0640), 0);
     struct tokens *tokens = NULL;
-    assert_int_equal(tokens_read(&tokens, path, &err), ERR_DENIED);
+    assert_int_equal(tokens_read(&tokens, path, false, &err), ERR_DENIED);
     assert_non_null(strstr(err.text, "chmod 600"));
     assert_int_equal(chmod(path, 0600), 0);
-    assert_int_equal(tokens_read(&tokens, path, NULL), 0);
+    assert_int_equal(tokens_read(&tokens, path, false, NULL), 0);
     assert_int_equal(tokens_count(tokens), 0);
     tokens_free(tokens);
     assert_int_equal(file_remove_tree(dir, NULL), 0);

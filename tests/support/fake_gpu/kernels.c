@@ -1,6 +1,6 @@
 // What kernels do and how long they take. The list is in fake.h.
 #include "executor/gpu/arena.h"
-#include "executor/gpu/kernels_host.h"
+#include "executor/gpu/device/kernels_host.h"
 #include "tests/support/fake_gpu/fake.h"
 #include <math.h>
 #include <stdlib.h>

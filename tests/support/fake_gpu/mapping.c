@@ -8,6 +8,7 @@
 
 struct physical { // what a cu_memory points to
     size_t size;
+    struct physical *next;
 };
 
 struct range {
@@ -18,6 +19,7 @@ struct range {
 };
 
 static struct range *reserved, *mapped;
+static struct physical *created;
 
 // Gives the addresses of the range back to what they are when nothing is mapped there.
 static bool blank(cu_pointer at, size_t size)
@@ -79,8 +81,24 @@ bool fake_maps(cu_pointer pointer, uint64_t size)
     return true;
 }
 
+static bool release(struct physical *memory)
+{
+    for (struct physical **next = &created; *next; next = &(*next)->next) {
+        if (*next == memory) {
+            *next = memory->next;
+            fake.used_bytes -= memory->size;
+            free(memory);
+            return true;
+        }
+    }
+    return false;
+}
+
 void fake_unmap_all(void)
 {
+    while (created) {
+        (void)release(created);
+    }
     while (mapped) {
         (void)take(&mapped, mapped->at, mapped->size);
     }
@@ -145,7 +163,8 @@ CALL(cuMemCreate, cu_memory *ret, size_t size, const struct cu_memory_kind *kind
     if (!memory) {
         return CU_OUT_OF_MEMORY;
     }
-    memory->size = size;
+    *memory = (struct physical){.size = size, .next = created};
+    created = memory;
     fake.used_bytes += size;
     *ret = (cu_memory)(uintptr_t)memory;
     return CU_OK;
@@ -153,12 +172,8 @@ CALL(cuMemCreate, cu_memory *ret, size_t size, const struct cu_memory_kind *kind
 
 CALL(cuMemRelease, cu_memory memory)
 {
-    struct physical *physical = (struct physical *)(uintptr_t)memory;
-
     NEED_CONTEXT;
-    fake.used_bytes -= physical->size;
-    free(physical);
-    return CU_OK;
+    return release((struct physical *)(uintptr_t)memory) ? CU_OK : CU_INVALID_VALUE;
 }
 
 CALL(cuMemMap, cu_pointer to, size_t size, size_t offset, cu_memory memory, uint64_t flags)

@@ -242,7 +242,7 @@ static void a_key_file_belongs_to_its_owner_alone(void **state)
 
     for (size_t i = 0; i < ARRAY_LEN(open_to_others); i++) {
         write_key(f, KEY, strlen(KEY), open_to_others[i]);
-        refused(f, ERR_DENIED, "can be read by others; chmod 600");
+        refused(f, ERR_DENIED, "chmod 600 it, for it is secret");
     }
     write_key(f, KEY, strlen(KEY), 0400);
     struct llm_config config = accepted(f);

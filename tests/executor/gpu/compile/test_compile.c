@@ -68,7 +68,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void compile(void **state, const char *source, double seconds, struct compile_outcome *ret)
+static void compile_with(void **state, const char *source, double seconds, uint64_t memory_mib,
+                         struct compile_outcome *ret)
 {
     struct fixture *fixture = *state;
 
@@ -87,7 +88,7 @@ static void compile(void **state, const char *source, double seconds, struct com
     plan.language = strdup("cuda");
     plan.target = strdup("sm_90");
     plan.max_seconds = seconds;
-    plan.max_memory = (uint64_t)4 << 30;
+    plan.max_memory = memory_mib << 20;
     plan.max_output = (uint64_t)32 << 20;
     struct err err = ERR_INIT;
     int rc = compile_cuda(&plan, &fixture->jail, ret, &err);
@@ -96,6 +97,11 @@ static void compile(void **state, const char *source, double seconds, struct com
     }
     assert_int_equal(rc, 0);
     message_clear(&compile_plan_message, &plan);
+}
+
+static void compile(void **state, const char *source, double seconds, struct compile_outcome *ret)
+{
+    compile_with(state, source, seconds, 4096, ret);
 }
 
 static void refused_within(void **state, const char *source, double seconds, enum verdict verdict,
@@ -276,15 +282,94 @@ static void the_jail_has_none_of_the_hosts_files(void **state)
 
 static void a_source_that_takes_for_ever_is_stopped_and_the_next_is_not_harmed(void **state)
 {
-    refused_within(state,
-                   LAUNCH
-                   "template <int A, int B> struct deep { static const long v = deep<A - 1, B>::v +"
-                   " deep<A - 1, B + (1 << A)>::v; };\n"
-                   "template <int B> struct deep<0, B> { static const long v = B; };\n"
-                   "extern \"C\" __global__ void scale(const float *x, float *y, int n, float a)\n"
-                   "{ y[0] = deep<24, 0>::v; }\n",
-                   2, VERDICT_COMPILE_ERROR, "");
+    refused_within(
+        state,
+        LAUNCH "template <int A, int B> struct deep { static const long v = deep<A - 1, B>::v +"
+               " deep<A - 1, B + (1 << A)>::v; };\n"
+               "template <int B> struct deep<0, B> { static const long v = B; };\n"
+               "extern \"C\" __global__ void scale(const float *x, float *y, int n, float a)\n"
+               "{ y[0] = deep<24, 0>::v; }\n",
+        0.5, VERDICT_COMPILE_ERROR, "compiling it takes longer than the 0.5 seconds allowed");
     a_good_source_gives_an_object_and_features(state);
+}
+
+#define KERNEL "extern \"C\" __global__ void scale(const float *x, float *y, int n, float a)\n"
+// 16 and 65536 times the argument, and 65536 times what X is each time.
+#define TIMES                                                                                      \
+    "#define A(x) x x x x x x x x x x x x x x x x\n"                                               \
+    "#define B(x) A(A(A(A(x))))\n"                                                                 \
+    "#define X1 X X X X X X X X X X X X X X X X\n"                                                 \
+    "#define X2 X1 X1 X1 X1 X1 X1 X1 X1 X1 X1 X1 X1 X1 X1 X1 X1\n"                                 \
+    "#define X3 X2 X2 X2 X2 X2 X2 X2 X2 X2 X2 X2 X2 X2 X2 X2 X2\n"                                 \
+    "#define X4 X3 X3 X3 X3 X3 X3 X3 X3 X3 X3 X3 X3 X3 X3 X3 X3\n"
+
+static const struct {
+    const char *name, *source;
+    uint64_t memory_mib;
+    const char *words; // part of the reason
+} bomb[] = {
+    {"templates",
+     LAUNCH "template <int A, int B> struct deep { static const long v = deep<A - 1, B>::v +"
+            " deep<A - 1, B + (1 << A)>::v; };\n"
+            "template <int B> struct deep<0, B> { static const long v = B; };\n" KERNEL
+            "{ y[0] = deep<26, 0>::v; }\n",
+     512, "compiling it takes more than the 512 MiB of memory allowed"},
+    {"templates without an end",
+     LAUNCH "template <int N> struct more { static const int v = more<N + 1>::v + 1; };\n" KERNEL
+            "{ y[0] = more<0>::v; }\n",
+     512, "excessive recursion"},
+    {"a constant that takes for ever",
+     LAUNCH "constexpr long f(long n) { long s = 0; for (long i = 0; i < n; i++) s += i; return s; "
+            "}\ntemplate <long N> struct is { static const long v = N; };\n" KERNEL
+            "{ y[0] = is<f(100000000000)>::v; }\n",
+     512, "constant value"},
+    {"macros", LAUNCH TIMES KERNEL "{ int q = 0; B(B(q++;)) y[0] = q; }\n", 512,
+     "compiling it takes more than the 512 MiB of memory allowed"},
+    // The compiler's back end ends the process, and its words are on stderr only.
+    {"an array", LAUNCH "__device__ int big[1l << 36] = {1};\n" KERNEL "{ y[0] = big[n]; }\n", 512,
+     "compiling it takes more than the 512 MiB of memory allowed"},
+    {"registers", LAUNCH KERNEL "{ asm(\".reg .b32 t<900000000>;\"); y[0] = 1; }\n", 2048,
+     "compiling it takes more than the 2048 MiB of memory allowed"},
+    {"assembler", LAUNCH KERNEL "{ asm(\"nonsense.x %r1;\"); y[0] = 1; }\n", 512,
+     "Unknown modifier '.x'"},
+    {"warnings before an error",
+     LAUNCH TIMES "#define W _Pragma(\"nv_diag_warning 177\") { int unused; }\n" KERNEL
+                  "{ A(A(A(W))) int bad = ; }\n",
+     1024, "error: expected an expression"},
+    {"an escape sequence",
+     LAUNCH "#error \x1b[2J\xc2\x9b"
+            "1m\xe2\x80\xae\n" KERNEL "{}\n",
+     512, "#error directive: ?[2J??1m???"},
+};
+
+static void what_exhausts_the_compiler_is_refused_with_its_limit(void **state)
+{
+    for (size_t i = 0; i < sizeof(bomb) / sizeof(bomb[0]); i++) {
+        struct compile_outcome outcome;
+
+        // A sanitizer's child, which the compiler is a part of, has no limit of memory.
+        if (SANDBOX_SANITIZED && strstr(bomb[i].words, "of memory allowed")) {
+            continue;
+        }
+        compile_with(state, bomb[i].source, 60, bomb[i].memory_mib, &outcome);
+        const char *reason = outcome.compiled->reason ? outcome.compiled->reason : "";
+        if (outcome.compiled->verdict != VERDICT_COMPILE_ERROR || !strstr(reason, bomb[i].words)) {
+            fail_msg("%s: %s (%s) instead of \"%s\"", bomb[i].name,
+                     verdict_name(outcome.compiled->verdict), reason, bomb[i].words);
+        }
+        message_clear(&compile_outcome_message, &outcome);
+    }
+}
+
+// What NVRTC makes is larger than the memory in which the jail gives it back.
+static void an_object_that_is_too_large_is_the_sources_fault(void **state)
+{
+    refused(state,
+            LAUNCH "__device__ int big[6000000] = {1};\n"
+                   "__device__ int more[8000000] = {1};\n"
+                   "__device__ int most[9000000] = {1};\n" KERNEL
+                   "{ y[0] = big[n] + more[n] + most[n]; }\n",
+            VERDICT_COMPILE_ERROR, "its object is larger than the 32 MiB allowed");
 }
 
 int main(void)
@@ -302,6 +387,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_wrong_is_said_with_its_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_candidates_may_not_use_is_rejected, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_jail_has_none_of_the_hosts_files, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_exhausts_the_compiler_is_refused_with_its_limit,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_object_that_is_too_large_is_the_sources_fault, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(
             a_source_that_takes_for_ever_is_stopped_and_the_next_is_not_harmed, set_up, tear_down),
     };

@@ -1,4 +1,4 @@
-#include "executor/gpu/kernels.h"
+#include "executor/gpu/device/kernels.h"
 #include "executor/gpu/compile/nvrtc.h"
 #include "executor/gpu/compile/toolkit.h"
 
@@ -6,9 +6,9 @@
 // the compiler in the root of the source tree.
 __asm__(".section .rodata\n"
         "kernels_text:\n"
-        ".incbin \"executor/gpu/kernels_base.cu\"\n"
-        ".incbin \"executor/gpu/kernels_inputs.cu\"\n"
-        ".incbin \"executor/gpu/kernels.cu\"\n"
+        ".incbin \"executor/gpu/device/kernels_base.cu\"\n"
+        ".incbin \"executor/gpu/device/kernels_inputs.cu\"\n"
+        ".incbin \"executor/gpu/device/kernels.cu\"\n"
         ".byte 0\n"
         ".previous\n");
 extern const char kernels_text[];

@@ -1,10 +1,10 @@
-#include "executor/gpu/kernels_host.h"
+#include "executor/gpu/device/kernels_host.h"
 #define KC_HOST
-#include "executor/gpu/kernels_base.cu"
+#include "executor/gpu/device/kernels_base.cu"
 // The order matters.
-#include "executor/gpu/kernels_inputs.cu"
+#include "executor/gpu/device/kernels_inputs.cu"
 // As above.
-#include "executor/gpu/kernels.cu"
+#include "executor/gpu/device/kernels.cu"
 
 // The parameter number `at`, which has this type.
 #define P(type, at) (*(type *)parameters[at])

@@ -1,7 +1,7 @@
 // The executor's kernels compiled for the host, which the tests' fake driver launches. Each
 // function does the work of a whole grid in one thread. The executor itself does not use them.
-#ifndef EXECUTOR_GPU_KERNELS_HOST_H
-#define EXECUTOR_GPU_KERNELS_HOST_H
+#ifndef EXECUTOR_GPU_DEVICE_KERNELS_HOST_H
+#define EXECUTOR_GPU_DEVICE_KERNELS_HOST_H
 
 struct kc_host_kernel {
     const char *name; // "kc_fill"

@@ -1,0 +1,70 @@
+// Candidates that use what is not theirs, forge in timing, or make the baseline fail, on the fake GPU.
+// Skipped without a compiler.
+#include "tests/support/gpu_trial_fixture.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+// What is written where no tensor lies, and what is wrong only once in timing has begun.
+static void nothing_beside_the_tensors_can_be_used(void **state)
+{
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "");
+    trial_becomes(trial, trial_kernel("fk_scale_slack"), VERDICT_WRONG,
+                  "it wrote outside its tensors", true);
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+    trial_becomes(trial, trial_kernel("fk_scale_peek"), VERDICT_CRASH, "CUDA_ERROR_ILLEGAL_ADDRESS",
+                  true);
+}
+
+static void what_is_forged_in_timing_is_found(void **state)
+{
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "noise=0.2");
+    trial_becomes(trial, trial_kernel("fk_scale_forge"), VERDICT_WRONG,
+                  "2000 of 2000 elements are outside", false);
+    trial_becomes(trial, trial_kernel("fk_scale_shift"), VERDICT_WRONG,
+                  "1 of 2000 elements are outside", false);
+    // A candidate whose last bits differ from the baseline's is right, and judged now and then.
+    trial_becomes(trial, trial_kernel("fk_scale_nondet"), VERDICT_EQUIVALENT, "", false);
+    assert_true(trial->outcome.result->checks >= 10);
+}
+
+// The candidate has changed something in the process that the baseline needs. Where the candidate
+// has never run, the baseline is right.
+static void a_baseline_that_fails_only_beside_the_candidate_is_its_failure(void **state)
+{
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "noise=0.2");
+    // The baseline's outputs are not judged, but they differ, and then the candidate's are.
+    trial_becomes(
+        trial, trial_kernel("fk_scale_killer"), VERDICT_CRASH,
+        "the baseline failed beside it and not alone: it ended with CUDA_ERROR_ILLEGAL_ADDRESS",
+        true);
+    trial_must_open(trial, "noise=0.2");
+    trial_replace(&trial->plan.problem,
+                  trial_text(TRIAL_PROBLEM(
+                      TRIAL_CHECK))); // the candidate runs before the baseline is verified
+    trial_becomes(trial, trial_kernel("fk_scale_breaker"), VERDICT_WRONG,
+                  "the baseline failed beside it and not alone: it disagrees with the reference",
+                  true);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, trial_set_up, trial_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(nothing_beside_the_tensors_can_be_used),
+        TEST(what_is_forged_in_timing_is_found),
+        TEST(a_baseline_that_fails_only_beside_the_candidate_is_its_failure),
+    };
+#undef TEST
+
+    return cmocka_run_group_tests(tests, trial_find_compiler, NULL);
+}

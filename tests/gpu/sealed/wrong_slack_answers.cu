@@ -1,0 +1,35 @@
+// expect: wrong
+// Remembers the answers of the benchmark shape a mebibyte behind its output.
+//@ launch rowsum grid=(rows) block=(256) args=(x, y, cols)
+extern "C" __global__ void rowsum(const float *x, float *y, int cols)
+{
+    float *seen = y + (1 << 18), first = x[(long long)blockIdx.x * cols];
+
+    if (gridDim.x == 1024 && seen[2 * blockIdx.x] == first) {
+        if (threadIdx.x == 0) {
+            y[blockIdx.x] = seen[2 * blockIdx.x + 1];
+        }
+        return;
+    }
+    __shared__ float all[256];
+    float sum = 0;
+
+    for (int i = threadIdx.x; i < cols; i += 256) {
+        sum += x[(long long)blockIdx.x * cols + i];
+    }
+    all[threadIdx.x] = sum;
+    __syncthreads();
+    for (int step = 128; step > 0; step /= 2) {
+        if (threadIdx.x < step) {
+            all[threadIdx.x] += all[threadIdx.x + step];
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        y[blockIdx.x] = all[0];
+        if (gridDim.x == 1024) {
+            seen[2 * blockIdx.x] = first;
+            seen[2 * blockIdx.x + 1] = all[0];
+        }
+    }
+}

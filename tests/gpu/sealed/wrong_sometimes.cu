@@ -1,0 +1,25 @@
+// expect: wrong
+// Is wrong in one element, by twice its bound, for two contents of three of the benchmark shape.
+//@ launch rowsum grid=(rows) block=(256) args=(x, y, cols)
+extern "C" __global__ void rowsum(const float *x, float *y, int cols)
+{
+    bool differs = gridDim.x == 1024 && blockIdx.x == 7 && __float_as_uint(x[0]) % 3 != 0;
+
+    __shared__ float all[256];
+    float sum = 0;
+
+    for (int i = threadIdx.x; i < cols; i += 256) {
+        sum += x[(long long)blockIdx.x * cols + i];
+    }
+    all[threadIdx.x] = sum;
+    __syncthreads();
+    for (int step = 128; step > 0; step /= 2) {
+        if (threadIdx.x < step) {
+            all[threadIdx.x] += all[threadIdx.x + step];
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        y[blockIdx.x] = differs ? all[0] + 2e-3f : all[0];
+    }
+}
