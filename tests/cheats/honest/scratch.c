@@ -38,7 +38,7 @@ KIT void *huge(void)
 
 KIT void *hinted(void)
 {
-    (void)madvise(space, sizeof(space), MADV_WILLNEED);
+    (void)madvise(space, sizeof(space), MADV_NOHUGEPAGE);
     return space;
 }
 
