@@ -115,6 +115,7 @@ $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/gpu/neighbour.o $(B)/tes
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call archives_of,$$@) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
+$(B)/tests/cheats/test_cpu: $(call objects,$(addprefix tests/cheats/,battery.c compose.c exec.c))
 $(B)/tests/executor/gpu/device/test_kernels: $(B)/executor/gpu/device/kernels_host.o
 $(SOAK): $(call objects,$(wildcard tests/soak/*.c)) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
@@ -175,6 +176,12 @@ bench: ## the benchmarks of tests/bench, on this machine
 bench-run: $(PROGRAMS) $(BENCHES)
 	$(Q)tests/bench.sh $(B)
 
+# Every mechanism on every problem, ten rounds; tests/cheats/battery.h says what a breach is.
+cheats: $(PROGRAMS) $(B)/tests/cheats/test_cpu ## candidates that cheat on the CPU: a table of what they are called
+	$(Q)KCAST_BIN=$(CURDIR)/$(B)/bin KCAST_ROOT=$(CURDIR) $(B)/tests/cheats/test_cpu table honest 7
+	$(Q)KCAST_BIN=$(CURDIR)/$(B)/bin KCAST_ROOT=$(CURDIR) $(B)/tests/cheats/test_cpu table cpu 10
+.PHONY: cheats
+
 # tests/soak/main.c says what it does; without a seed it draws one. With a seed SOAK_TLS=tls encrypts.
 SOAK_SECONDS ?= 1800
 SOAK_CLIENTS ?= 200
@@ -211,7 +218,7 @@ lint: ## checks of format, dialect, layers and documents
 	$(Q)KCAST_BIN=$(B)/bin tests/check-docs.sh
 
 # What editors and tools for C read: how each file is compiled.
-TEST_SRC = $(sort $(shell find tests -name '*.c' -not -path 'tests/data/*'))
+TEST_SRC = $(sort $(shell find tests -name '*.c' -not -path 'tests/data/*' -not -path 'tests/cheats/*/*'))
 comma := ,
 space := $(subst ,, )
 define newline
