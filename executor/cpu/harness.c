@@ -28,11 +28,11 @@ static int make_output(struct harness *harness, size_t t, size_t most, struct er
     if (rc == 0) {
         rc = buffer_create(&harness->scale[t], most * sizeof(double), false, err);
     }
-    for (enum arm_index arm = 0; arm < ARM_COUNT && rc == 0; arm++) {
-        bool used = arm == ARM_REFERENCE ? direction == DIRECTION_INOUT
-                    : arm == ARM_CONTROL ? harness->plan->control
-                                         : true;
-        rc = used ? buffer_create(&harness->output[arm][t], size, arm == ARM_REFERENCE, err) : 0;
+    if (rc == 0) {
+        rc = buffer_create(&harness->output[t], size, false, err);
+    }
+    if (rc == 0 && direction == DIRECTION_INOUT) {
+        rc = buffer_create(&harness->pristine[t], size, true, err);
     }
     for (size_t i = 0; i < 4; i++) {
         harness->kept[i / 2][i % 2].tensor[t] = xmalloc(size);
@@ -243,9 +243,8 @@ void harness_release(struct harness *harness)
         buffer_release(&harness->input[t]);
         buffer_release(&harness->expected[t]);
         buffer_release(&harness->scale[t]);
-        for (size_t arm = 0; arm < ARM_COUNT; arm++) {
-            buffer_release(&harness->output[arm][t]);
-        }
+        buffer_release(&harness->output[t]);
+        buffer_release(&harness->pristine[t]);
         for (size_t i = 0; i < 4; i++) {
             free(harness->kept[i / 2][i % 2].tensor[t]);
         }

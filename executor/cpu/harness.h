@@ -8,8 +8,10 @@
 // - Each launch is on contents that its arm has never had. They are made in memory that no runner
 //   maps, and copied into the tensors while every runner is parked, that is asleep until the
 //   harness wakes it. A runner's processor clock that moves while it is parked is a verdict.
-// - An arm's outputs are in memory of its own. Before a launch the harness fills them with values
-//   that no correct result has. After the launch it copies them, and only the copy is looked at.
+// - Before a launch the harness fills the outputs with values that no correct result has. After the
+//   launch, when the arm is parked, it copies them, and only the copy is looked at. So an arm finds
+//   nothing of another's outputs and changes nothing of them, although all arms have the same
+//   memory: the place of its pages makes up to 1 % of a short launch's time, and must favour none.
 // - Every byte round the tensors holds a pattern with a secret key, new for each superblock.
 // - harness_renew replaces the processes of both arms by fresh ones.
 //
@@ -49,10 +51,10 @@ struct harness {
     const struct measure_plan *plan;
     const struct problem *problem;
     struct runner_process runner[ARM_COUNT];
-    struct buffer input[PROBLEM_TENSOR_MAX]; // tensors that are read only, shared by all arms
-    // Tensors that are written, for each arm. Those of the reference hold the inputs of inout
-    // tensors, which it must not change.
-    struct buffer output[ARM_COUNT][PROBLEM_TENSOR_MAX];
+    struct buffer input[PROBLEM_TENSOR_MAX];  // tensors that are read only, shared by all runners
+    struct buffer output[PROBLEM_TENSOR_MAX]; // tensors that are written, shared by the same
+    // The inputs of inout tensors as the reference has them, which it must not change.
+    struct buffer pristine[PROBLEM_TENSOR_MAX];
     struct buffer expected[PROBLEM_TENSOR_MAX]; // outputs of the reference, as doubles
     struct buffer scale[PROBLEM_TENSOR_MAX];    // error scales by the reference, as doubles
     const struct case_data *placed;             // the case whose sizes the buffers have; NULL: none

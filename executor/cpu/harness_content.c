@@ -95,9 +95,9 @@ void harness_content_write(struct harness *harness, enum arm_index arm,
 
 struct buffer *harness_buffer(struct harness *harness, enum arm_index arm, size_t tensor)
 {
-    return harness->problem->tensor[tensor].direction == DIRECTION_IN
-               ? &harness->input[tensor]
-               : &harness->output[arm][tensor];
+    return harness->problem->tensor[tensor].direction == DIRECTION_IN ? &harness->input[tensor]
+           : arm == ARM_REFERENCE                                     ? &harness->pristine[tensor]
+                                                                      : &harness->output[tensor];
 }
 
 struct kept_outputs *harness_kept(struct harness *harness, enum arm_index arm, uint64_t number)
@@ -120,13 +120,10 @@ void harness_place(struct harness *harness, const struct case_data *data, enum a
         place(&harness->input[t], data->bytes[t], key);
         place(&harness->expected[t], data->count[t] * sizeof(double), key);
         place(&harness->scale[t], data->count[t] * sizeof(double), key);
-        for (size_t arm = 0; arm < ARM_COUNT; arm++) {
-            struct buffer *output = &harness->output[arm][t];
-
-            place(output, data->bytes[t], key);
-            if (arm == second && output->map) {
-                buffer_fill_unused(output, key);
-            }
+        place(&harness->pristine[t], data->bytes[t], key);
+        place(&harness->output[t], data->bytes[t], key);
+        if (harness->output[t].map) {
+            buffer_fill_unused(&harness->output[t], key);
         }
     }
     harness->placed = data;
