@@ -1,5 +1,5 @@
 // What the first lines of a sealed candidate of the battery say about it (tests/cheats/cuda):
-//   // expect: VERDICT        // problem: NAME        // says: PART OF THE REASON
+//   // expect: VERDICT    // problem: NAME    // twin: FILE    // says: PART OF THE REASON
 // The battery on a GPU and the test that compiles all candidates read it.
 #ifndef TESTS_CHEATS_CANDIDATE_HEAD_H
 #define TESTS_CHEATS_CANDIDATE_HEAD_H
@@ -13,7 +13,8 @@
 struct candidate_head {
     char expect[CANDIDATE_HEAD_MAX];  // "cheat", "ratio" or the name of a verdict
     char problem[CANDIDATE_HEAD_MAX]; // name of its problem; "rowsum" when it does not say
-    char says[CANDIDATE_HEAD_MAX];    // part of the reason of a refusal; "" when it does not say
+    char twin[CANDIDATE_HEAD_MAX]; // file of the same code without the cheat; "": honest-PROBLEM.cu
+    char says[CANDIDATE_HEAD_MAX]; // part of the reason of a refusal; "" when it does not say
 };
 
 // Takes the value of a line that begins with mark.
@@ -45,6 +46,7 @@ static inline bool candidate_head_read(struct candidate_head *ret, const char *s
 
         if (!candidate_head_take(ret->expect, "// expect: ", line, line_len) ||
             !candidate_head_take(ret->problem, "// problem: ", line, line_len) ||
+            !candidate_head_take(ret->twin, "// twin: ", line, line_len) ||
             !candidate_head_take(ret->says, "// says: ", line, line_len)) {
             return false;
         }

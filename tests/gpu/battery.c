@@ -4,9 +4,9 @@
 // expected (tests/cheats/candidate_head.h):
 //   a verdict   it must have this verdict
 //   ratio       it must have the verdict of a correct candidate
-//   cheat       it is refused or wrong; or correct and no faster than its twin, FOLDER/honest-PROBLEM.cu,
-//               which is the same code without the cheat: not more than ALLOWED, both intervals
-//               considered
+//   cheat       it is refused or wrong; or correct and no faster than its twin, the file that it
+//               names or FOLDER/honest-PROBLEM.cu, which is the same code without the cheat: not more
+//               than ALLOWED, both intervals considered
 // All are measured in random order, one after the other in processes that have measured others
 // before; then cheats again, each in a process of its own: first those that were called correct, then
 // as many of the others as FRESH_SECONDS allow, in random order. A cheat that seems faster than its
@@ -117,7 +117,8 @@ static bool is_cheat(const struct entry *entry)
 
 static struct entry *find_twin(const struct battery *battery, const struct entry *cheat)
 {
-    char *name = xasprintf("honest-%s.cu", cheat->head.problem);
+    char *name = cheat->head.twin[0] ? xstrdup(cheat->head.twin)
+                                     : xasprintf("honest-%s.cu", cheat->head.problem);
     struct entry *twin = NULL;
 
     for (size_t i = 0; i < battery->count; i++) {

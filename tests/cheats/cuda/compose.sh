@@ -46,7 +46,7 @@ function manifest(line,    text) {
 }
 function compose(name, expect, mechanism, problem,    to, path, line, there, defines, i, key, value) {
     to = out "/" name "-" problem ".cu"
-    more = init = defines = preface = ""
+    more = init = defines = preface = twin = ""
     launches = 0
     split("", more_at)
     own = "OWN 4096"
@@ -59,10 +59,11 @@ function compose(name, expect, mechanism, problem,    to, path, line, there, def
         else if (key ~ /^launch[0-9]\+$/) more_at[substr(key, 7, 1) + 0] = " " value
         else if (key == "own_init") init = " init=" value
         else if (key == "OWN") own = "OWN " value
+        else if (key == "twin") twin = "// twin: " value "-" problem ".cu\n"
         else if (key == "PREFACE") preface = value "\n"
         else defines = defines "#define " key " " value "\n"
     }
-    print "// expect: " expect "\n// problem: " problem >to
+    printf "// expect: %s\n// problem: %s\n%s", expect, problem, twin >to
     path = here "/problem/" problem ".cu"
     while ((there = (getline line <path)) > 0) {
         if (line ~ /^\/\/ (from|bench|input|output): /) continue
