@@ -242,7 +242,9 @@ static void compare_problem(struct job_client *pool, const char *problem, size_t
         strbuf_release(&source);
         strbuf_release(&name);
     }
-    (void)file_remove_tree(folder, &err);
+    if (file_remove_tree(folder, &err) != 0) {
+        die(&err);
+    }
     template_free(template);
     problem_dir_release(&dir);
 }
