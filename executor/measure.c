@@ -255,6 +255,19 @@ static void outcome_verdict(struct sequence *s, struct result *result)
     }
 }
 
+// Whether at least one block of each case counts, so that there is an estimate.
+static bool has_estimate(const struct sequence *s)
+{
+    const struct paired_timing *paired_timing = &s->comparison.timing;
+
+    for (size_t i = 0; s->is_timed && i < paired_timing->case_count; i++) {
+        if (paired_timing->cases[i].estimate.blocks == 0) {
+            return false;
+        }
+    }
+    return s->is_timed;
+}
+
 static void outcome(struct sequence *s, uint64_t begin, struct measure_outcome *ret)
 {
     struct result *result = xmalloc(sizeof(*result));
@@ -262,7 +275,7 @@ static void outcome(struct sequence *s, uint64_t begin, struct measure_outcome *
 
     message_init(&result_message, result);
     outcome_verdict(s, result);
-    if (s->is_timed && s->comparison.timing.combined.blocks > 0) {
+    if (has_estimate(s)) {
         outcome_cases(s, result);
     }
     if (s->has_control) {

@@ -103,6 +103,13 @@ static int check_accounts(const struct accounts *a, struct err *err)
     return 0;
 }
 
+// Whether nothing counted of all that was timed, as the reason says.
+static bool is_without_estimate(const struct result *result)
+{
+    return result->verdict == VERDICT_INCONCLUSIVE && !result->speedup &&
+           result->cases_count == 0 && result->reason && result->reason[0] != '\0';
+}
+
 static int check_ratio(const struct result *result, struct err *err)
 {
     if (!result->speedup || result->cases_count == 0) {
@@ -312,7 +319,7 @@ int result_check(const struct result *result, const struct result_subject *subje
     if (result->verdict == VERDICT_NONE || !verdict_known(result->verdict)) {
         return err_set(err, ERR_PROTOCOL, "verdict %llu", (unsigned long long)result->verdict);
     }
-    bool ratio = verdict_is_ratio(result->verdict);
+    bool ratio = verdict_is_ratio(result->verdict) && !is_without_estimate(result);
     int rc;
     if (ratio) {
         rc = check_ratio(result, err);

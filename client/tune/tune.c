@@ -170,7 +170,7 @@ static bool any_correct(const struct run_state *run_state)
 {
     for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct result *result = run_state->candidate[i].result;
-        if (result && verdict_is_ratio(result->verdict)) {
+        if (result && verdict_is_ratio(result->verdict) && result->speedup) {
             return true;
         }
     }

@@ -69,6 +69,29 @@ static void every_verdict_that_follows_from_its_interval_is_believed(void **stat
     assert_believed(result);
 }
 
+// As when every block was disturbed.
+static void without_any_estimate_a_reason_makes_it_inconclusive_and_nothing_else(void **state)
+{
+    struct result *result = *state;
+
+    for (size_t i = 0; i < result->cases_count; i++) {
+        message_clear(&case_result_message, &result->cases[i]);
+    }
+    free(result->speedup);
+    result->speedup = NULL;
+    result->cases_count = 0;
+    free(result->reason);
+    result->reason = xstrdup("18 of 19 blocks were disturbed");
+    result->verdict = VERDICT_INCONCLUSIVE;
+    assert_believed(result);
+    result->verdict = VERDICT_EQUIVALENT;
+    assert_refused(result, "verdict equivalent without an estimate");
+    result->verdict = VERDICT_INCONCLUSIVE;
+    free(result->reason);
+    result->reason = NULL;
+    assert_refused(result, "verdict inconclusive without an estimate");
+}
+
 static void a_verdict_against_its_interval_is_refused(void **state)
 {
     static const struct {
@@ -259,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_verdict_that_follows_from_its_interval_is_believed),
+        TEST(without_any_estimate_a_reason_makes_it_inconclusive_and_nothing_else),
         TEST(a_verdict_against_its_interval_is_refused),
         TEST(a_small_difference_within_the_precision_is_equivalent),
         TEST(a_speedup_that_its_cases_do_not_give_is_refused),

@@ -190,6 +190,17 @@ struct job_spec daemon_client_spec(struct daemon_client *client, const char *can
     return spec;
 }
 
+const char *daemon_client_key_of(const char *source)
+{
+    static char key[1024];
+
+    (void)snprintf(key, sizeof(key), "%s", source);
+    for (char *at = key; *at != '\0'; at++) {
+        *at = *at < ' ' ? ' ' : *at;
+    }
+    return key;
+}
+
 int daemon_client_submit(struct daemon_client *client, const char *search, const char *key,
                          const struct job_spec *spec, struct submitted *ret, struct err *err)
 {

@@ -44,6 +44,8 @@ int daemon_client_call(struct daemon_client *client, enum op op, const struct me
 struct digest daemon_client_put(struct daemon_client *client, const void *data, size_t len);
 // A MEASURE spec about a small problem whose blobs have been stored. candidate: source.
 struct job_spec daemon_client_spec(struct daemon_client *client, const char *candidate);
+// Returns the source as the key of a job, which has no control characters; until the next call.
+const char *daemon_client_key_of(const char *source);
 int daemon_client_submit(struct daemon_client *client, const char *search, const char *key,
                          const struct job_spec *spec, struct submitted *ret, struct err *err);
 // The same for a SUBMIT that must be accepted.

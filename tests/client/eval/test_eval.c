@@ -212,7 +212,7 @@ static void what_is_shown_is_well_formed(void **state)
     json_decref(object);
     strbuf_reset(&out);
     eval_table(&out, &page);
-    assert_non_null(strstr(strbuf_text(&out), "engine <script>?&: 1 forecasts"));
+    assert_non_null(strstr(strbuf_text(&out), "engine <script>\\x07&: 1 forecasts"));
     assert_null(strstr(strbuf_text(&out), "nan"));
     strbuf_release(&out);
     eval_release(&eval);

@@ -33,7 +33,7 @@ static uint64_t submit(struct daemon_client *client, const char *key, const char
         daemon_client_put(client, daemon_client_cuda_problem, strlen(daemon_client_cuda_problem));
     struct submitted reply;
     struct err err = ERR_INIT;
-    if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
+    if (daemon_client_submit(client, "test", daemon_client_key_of(key), &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
     return reply.job;

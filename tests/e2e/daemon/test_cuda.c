@@ -52,7 +52,7 @@ static uint64_t submit(struct daemon_client *client, const char *search, const c
     struct submitted reply;
     struct err err = ERR_INIT;
 
-    if (daemon_client_submit(client, search, key, spec, &reply, &err) != 0) {
+    if (daemon_client_submit(client, search, daemon_client_key_of(key), spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
     return reply.job;

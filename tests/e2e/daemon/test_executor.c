@@ -30,7 +30,7 @@ static uint64_t submit(struct daemon_client *client, const char *key, const char
     spec.max_seconds = 0.1;
     struct submitted reply;
     struct err err = ERR_INIT;
-    if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
+    if (daemon_client_submit(client, "test", daemon_client_key_of(key), &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
     return reply.job;

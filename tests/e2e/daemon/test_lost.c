@@ -373,7 +373,7 @@ static uint64_t submit_to_gpu(struct daemon_client *client, const char *candidat
     spec.repeat = repeat;
     struct submitted reply;
     struct err err = ERR_INIT;
-    if (daemon_client_submit(client, "test", key, &spec, &reply, &err) != 0) {
+    if (daemon_client_submit(client, "test", daemon_client_key_of(key), &spec, &reply, &err) != 0) {
         fail_msg("%s", err.text);
     }
     free(key);

@@ -48,7 +48,8 @@ static uint64_t submit(struct daemon_client *client, const char *candidate)
     spec.max_seconds = 1;
     struct submitted reply;
     struct err err = ERR_INIT;
-    if (daemon_client_submit(client, "test", candidate, &spec, &reply, &err) != 0) {
+    if (daemon_client_submit(client, "test", daemon_client_key_of(candidate), &spec, &reply,
+                             &err) != 0) {
         fail_msg("%s", err.text);
     }
     return reply.job;
