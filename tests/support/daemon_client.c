@@ -220,7 +220,7 @@ struct submitted daemon_client_submit_ok(struct daemon_client *client, const cha
     struct submitted reply;
     struct err err = ERR_INIT;
 
-    if (daemon_client_submit(client, search, key, spec, &reply, &err) != 0) {
+    if (daemon_client_submit(client, search, daemon_client_key_of(key), spec, &reply, &err) != 0) {
         fail(key, err.text);
     }
     return reply;
