@@ -223,15 +223,19 @@ int harness_start(struct harness *harness, const struct shape_case *const *shape
     return rc == 0 ? measure_overhead(harness, err) : rc;
 }
 
-int harness_renew(struct harness *harness, struct case_data *data, enum arm_index second,
-                  struct err *err)
+int harness_renew(struct harness *harness, struct case_data *data, unsigned arms, struct err *err)
 {
+    int rc = 0;
+
     for (enum arm_index arm = ARM_BASELINE; arm < ARM_COUNT; arm++) {
         runner_end_child(&harness->runner[arm]);
     }
-    harness_place(harness, data, second);
-    int rc = renew(harness, ARM_BASELINE, data->of->name, err);
-    return rc == 0 && second != ARM_BASELINE ? renew(harness, second, data->of->name, err) : rc;
+    harness_place(harness, data);
+    harness->arms = arms;
+    for (enum arm_index arm = ARM_BASELINE; arm < ARM_COUNT && rc == 0; arm++) {
+        rc = (arms & 1u << arm) != 0 ? renew(harness, arm, data->of->name, err) : 0;
+    }
+    return rc;
 }
 
 void harness_release(struct harness *harness)

@@ -58,7 +58,7 @@ struct harness {
     struct buffer expected[PROBLEM_TENSOR_MAX]; // outputs of the reference, as doubles
     struct buffer scale[PROBLEM_TENSOR_MAX];    // error scales by the reference, as doubles
     const struct case_data *placed;             // the case whose sizes the buffers have; NULL: none
-    enum arm_index second;                      // of the last harness_renew
+    unsigned arms;                              // of the last harness_renew
     // The contents in memory of the harness, and whose they are; made_for NULL: nobody's.
     unsigned char *content[PROBLEM_TENSOR_MAX];
     const struct case_data *made_for;
@@ -89,13 +89,12 @@ void harness_case_release(struct harness *harness, struct case_data *data);
 // Prepares the case for contents that are made quickly: from MEASURE_CONTENTS on.
 void harness_case_timed(struct harness *harness, struct case_data *data);
 
-// Replaces the processes of the baseline and of `second` by fresh ones, fills everything round the
-// tensors with a new pattern, and places the case. Ends every other arm's process but the
-// reference's. second may be ARM_BASELINE.
-MUST_CHECK int harness_renew(struct harness *harness, struct case_data *data, enum arm_index second,
+// Gives the arms (bits 1 << enum arm_index) fresh processes and ends those of all others but the
+// reference. Places the case, and fills everything round its tensors with a new pattern.
+MUST_CHECK int harness_renew(struct harness *harness, struct case_data *data, unsigned arms,
                              struct err *err);
-// Checks every byte round the outputs of the arm that was the second of the last harness_renew, if
-// that was for this case.
+// Checks every byte round the outputs, if the last harness_renew was for this case. What is wrong is
+// the candidate's doing if it was among the arms.
 MUST_CHECK int harness_check_all(struct harness *harness, struct case_data *data, struct err *err);
 
 // Launches the arm on a content of the case, keeps its outputs, and checks what it may have written
@@ -125,8 +124,8 @@ void harness_content_make(struct harness *harness, const struct case_data *data,
 void harness_content_write(struct harness *harness, enum arm_index arm,
                            const struct case_data *data);
 // Places the tensors of the case in all buffers, with new guards, and fills everything else of the
-// memory into which `second` can write.
-void harness_place(struct harness *harness, const struct case_data *data, enum arm_index second);
+// memory of outputs.
+void harness_place(struct harness *harness, const struct case_data *data);
 // MEASURE_STOP when the candidate has run since it was parked.
 MUST_CHECK int harness_check_turn(struct harness *harness);
 // Handles a runner that did not complete a launch. If it is the candidate's, that is its verdict;

@@ -112,7 +112,7 @@ static void place(struct buffer *buffer, size_t bytes, uint64_t key)
     }
 }
 
-void harness_place(struct harness *harness, const struct case_data *data, enum arm_index second)
+void harness_place(struct harness *harness, const struct case_data *data)
 {
     uint64_t key = harness->guard_key = stats_rng_u64(&harness->measurement->rng);
 
@@ -127,5 +127,4 @@ void harness_place(struct harness *harness, const struct case_data *data, enum a
         }
     }
     harness->placed = data;
-    harness->second = second;
 }

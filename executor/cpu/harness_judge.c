@@ -122,8 +122,6 @@ int harness_judge(struct harness *harness, enum arm_index arm, struct case_data 
 
 // ---- the baseline ----
 
-// Returns the squared distance between two outputs, summed over their elements; infinite when one
-// of them has a value that is not finite and the other has not the same.
 static double distance_f32(const float *a, const float *b, size_t count)
 {
     double sum = 0;
@@ -146,7 +144,8 @@ static double distance_f64(const double *a, const double *b, size_t count)
     return sum;
 }
 
-// Outputs that are not floats are the same or they are not.
+// Returns the squared distance between two outputs that differ, summed over their elements; infinite
+// when one of them has a value that is not finite, or when they are integers.
 static double distance(enum dtype dtype, const void *a, const void *b, size_t count)
 {
     double sum = dtype == DTYPE_F32   ? distance_f32(a, b, count)
@@ -221,7 +220,7 @@ int harness_baseline_failed(struct harness *harness, struct case_data *data, uin
     }
     struct err alone = ERR_INIT;
     runner_process_kill(candidate);
-    int again = harness_renew(harness, data, ARM_BASELINE, &alone);
+    int again = harness_renew(harness, data, 1u << ARM_BASELINE, &alone);
     if (again == 0) {
         again = harness_launch(harness, ARM_BASELINE, data, number, NULL, &alone);
     }

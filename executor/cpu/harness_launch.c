@@ -113,7 +113,8 @@ static int check_memory(struct harness *harness, enum arm_index arm, const struc
 
 int harness_check_all(struct harness *harness, struct case_data *data, struct err *err)
 {
-    enum arm_index arm = harness->second;
+    bool candidate = (harness->arms & 1u << ARM_CANDIDATE) != 0;
+    enum arm_index arm = candidate ? ARM_CANDIDATE : ARM_BASELINE;
 
     if (harness->placed != data) {
         return 0;

@@ -91,19 +91,17 @@ static void data_free(void *machine, void *data)
     free(data);
 }
 
-// Launches the arm on the contents of verification and has each judged.
-static int verify_arm(struct harness *harness, enum arm_index arm, struct case_data *data,
-                      struct err *err)
+// Has the reference judge the candidate on a content, and the baseline too when it will be timed.
+static int verify_content(struct harness *harness, struct case_data *data, uint64_t number,
+                          bool timed, struct err *err)
 {
-    int rc = 0;
+    int rc = harness_launch(harness, ARM_CANDIDATE, data, number, NULL, err);
 
-    for (uint64_t number = 0; number < MEASURE_CONTENTS && rc == 0; number++) {
-        rc = harness_launch(harness, arm, data, number, NULL, err);
+    if (rc != 0 || !timed) {
+        return rc != 0 ? rc : harness_judge(harness, ARM_CANDIDATE, data, number, err);
     }
-    for (uint64_t number = 0; number < MEASURE_CONTENTS && rc == 0; number++) {
-        rc = harness_judge(harness, arm, data, number, err);
-    }
-    return rc;
+    rc = harness_launch(harness, ARM_BASELINE, data, number, NULL, err);
+    return rc != 0 ? rc : harness_compare(harness, ARM_CANDIDATE, data, number, true, err);
 }
 
 // The candidate has a fresh process for each case.
@@ -112,19 +110,16 @@ static int verify(void *machine, void *data, bool timed, struct err *err)
     struct harness *harness = machine;
     uint64_t begin = clock_now_ns(&clock_system);
     double made = harness->measurement->seconds.inputs;
-    int rc = harness_renew(harness, data, ARM_CANDIDATE, err);
+    unsigned arms = 1u << ARM_CANDIDATE | (timed ? 1u << ARM_BASELINE : 0);
+    int rc = harness_renew(harness, data, arms, err);
 
-    if (rc != 0) {
-        return rc;
+    for (uint64_t number = 0; number < MEASURE_CONTENTS && rc == 0; number++) {
+        rc = verify_content(harness, data, number, timed, err);
     }
-    rc = verify_arm(harness, ARM_CANDIDATE, data, err);
     if (rc != 0) {
         return rc;
     }
     rc = harness_check_all(harness, data, err);
-    if (rc == 0 && timed) {
-        rc = verify_arm(harness, ARM_BASELINE, data, err);
-    }
     harness->measurement->seconds.verify +=
         seconds_since(begin) - (harness->measurement->seconds.inputs - made);
     return rc;
@@ -146,7 +141,8 @@ static int superblock(void *machine, void *data, enum arm_index second, bool las
 
     harness_case_timed(harness, data);
     int rc = harness_check_all(harness, data, err);
-    return rc != 0 || last ? rc : harness_renew(harness, data, second, err);
+    return rc != 0 || last ? rc
+                           : harness_renew(harness, data, 1u << ARM_BASELINE | 1u << second, err);
 }
 
 static int launch(void *machine, void *data, enum arm_index arm, uint64_t content,
