@@ -1,10 +1,10 @@
-// Design note. A put (blob_put.c), check or load is one unit of work for libuv's thread pool.
-// Everything it needs is copied into it, so the threads share nothing but the store's constant root
-// path. A file is replaced by a rename, so equal puts at the same time do no harm. A file whose content does not
-// have the digest of its name is removed by the reader that notices: the next BLOB_HAVE says that
-// it is missing, and whoever has the blob sends it again. The time of a file is when it was last
-// used (see blob_sweep.h). Files are written in ROOT/tmp, so that what a killed process leaves can
-// be found without looking at every folder.
+// Design note. A put (blob_put.c), a batch of checks (blob_check.c) or a load is one unit of work
+// for libuv's thread pool. Everything it needs is copied into it, so the threads share nothing but
+// the store's constant root path. A file is replaced by a rename, so equal puts at the same time do
+// no harm. A file whose content does not have the digest of its name is removed by the reader that
+// notices: the next BLOB_HAVE says that it is missing, and whoever has the blob sends it again. The
+// time of a file is when it was last used (see blob_sweep.h). Files are written in ROOT/tmp, so
+// that what a killed process leaves can be found without looking at every folder.
 //
 // Puts and checks of callers stand in a line, so that one caller does not have all of libuv's
 // threads.
@@ -24,16 +24,6 @@
 #define TOUCH_S 600      // seconds by which a file's time may be behind
 #define AT_ONCE 3        // works of callers at once; libuv has four threads
 #define AT_ONCE_CALLER 2 // of one caller
-
-struct check {
-    uv_work_t work;
-    struct blob_store *store;
-    struct line_place place;
-    struct digest *digest; // all that were given, and afterwards those that are missing
-    size_t count;
-    blob_check_done *done;
-    void *owner;
-};
 
 struct load {
     uv_work_t work;
@@ -161,55 +151,7 @@ void blob_queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run,
     }
 }
 
-// --- checking and loading
-
-static void check_work(uv_work_t *work)
-{
-    struct check *check = work->data;
-    size_t missing = 0;
-
-    for (size_t i = 0; i < check->count; i++) {
-        if (!blob_have(check->store, &check->digest[i])) {
-            check->digest[missing++] = check->digest[i];
-        }
-    }
-    check->count = missing;
-}
-
-static void on_check(uv_work_t *work, int status)
-{
-    struct check *check = work->data;
-
-    (void)status; // the work is never cancelled
-    line_leave(&check->place);
-    check->done(check->owner, check->digest, check->count);
-    free(check->digest);
-    free(check);
-}
-
-static void on_turn_to_check(void *owner)
-{
-    struct check *check = owner;
-
-    blob_queue_work(check->store, &check->work, check_work, on_check);
-}
-
-void blob_check(struct blob_store *store, const struct blob_caller *caller,
-                const struct digest *digests, size_t count, blob_check_done *done, void *owner)
-{
-    struct check *check = xcalloc(1, sizeof(*check));
-
-    check->work.data = check;
-    check->store = store;
-    check->digest = xcalloc(count + 1, sizeof(*digests));
-    if (count > 0) {
-        memcpy(check->digest, digests, count * sizeof(*digests));
-    }
-    check->count = count;
-    check->done = done;
-    check->owner = owner;
-    line_enter(store->line, &check->place, caller->name, on_turn_to_check, check);
-}
+// --- loading
 
 static void load_work(uv_work_t *work)
 {

@@ -42,7 +42,8 @@ bool blob_have(const struct blob_store *store, const struct digest *digest);
 // missing[0..count) are the blobs that are not there, in the order in which they were given; valid
 // during the call. Called on the loop thread, never inside blob_check.
 typedef void blob_check_done(void *owner, const struct digest *missing, size_t count);
-// Does blob_have for any number of blobs on another thread, when it is the caller's turn.
+// Does blob_have for any number of blobs on another thread, when it is the caller's turn. What one
+// caller asks while earlier questions of it wait or are under way is looked at together.
 void blob_check(struct blob_store *store, const struct blob_caller *caller,
                 const struct digest *digests, size_t count, blob_check_done *done, void *owner);
 

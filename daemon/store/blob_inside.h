@@ -1,13 +1,15 @@
-// What blob.c and blob_put.c share. Only these two files include it.
+// What blob.c, blob_put.c and blob_check.c share. Only these files include it.
 #ifndef DAEMON_STORE_BLOB_INSIDE_H
 #define DAEMON_STORE_BLOB_INSIDE_H
 
 #include "daemon/store/blob.h"
 #include "daemon/store/blob_quota.h"
 #include "daemon/store/line.h"
+#include <uthash.h>
 
 #define BLOB_TEMP_FOLDER "tmp"
 
+struct check_batch;
 struct put;
 
 struct blob_store {
@@ -19,6 +21,7 @@ struct blob_store {
     struct line *line;
     struct put *waiting; // list of puts that wait for a sweep
     bool may_wait;
+    struct check_batch *gathering; // batches of checks that take further ones, by caller
 };
 
 // Marks a blob as used now. Returns false when it is not there or cannot be marked, so that it might
