@@ -118,8 +118,10 @@ static inline struct measure_plan fixture_measure_plan(const struct fixture *fix
                                  .peak_bytes = NAN};
 }
 
-static inline int fixture_try_measure(const struct fixture *fixture, struct measure_plan *plan,
-                                      struct measure_outcome *ret, struct err *err)
+// ops: measure_cpu, or a copy of it in which a test does more. Its machine is a struct harness.
+static inline int fixture_try_ops(const struct fixture *fixture, const struct measure_ops *ops,
+                                  struct measure_plan *plan, struct measure_outcome *ret,
+                                  struct err *err)
 {
     plan->sandbox_off |= fixture->no_sandbox ? 1 : 0;
     struct zygote zygote = {.socket = -1};
@@ -127,10 +129,16 @@ static inline int fixture_try_measure(const struct fixture *fixture, struct meas
     if (rc == 0) {
         struct harness harness = {.zygote = &zygote};
 
-        rc = measure_run(&measure_cpu, &harness, plan, ret, err);
+        rc = measure_run(ops, &harness, plan, ret, err);
     }
     zygote_release(&zygote);
     return rc;
+}
+
+static inline int fixture_try_measure(const struct fixture *fixture, struct measure_plan *plan,
+                                      struct measure_outcome *ret, struct err *err)
+{
+    return fixture_try_ops(fixture, &measure_cpu, plan, ret, err);
 }
 
 static inline struct measure_outcome fixture_measure(const struct fixture *fixture,
