@@ -34,9 +34,11 @@ struct measurement {
     struct problem *problem;         // owned
     struct stats_rng rng;            // draws poison, order of blocks and keys
     // Findings, all reported:
-    enum verdict verdict;          // VERDICT_NONE while the candidate has not failed
-    char *reason;                  // sentence to the verdict, owned
-    uint64_t checks;               // verified launches of the candidate
+    enum verdict verdict; // VERDICT_NONE while the candidate has not failed
+    char *reason;         // sentence to the verdict, owned
+    // Launches of the candidate whose outputs the reference has judged. Those that were compared
+    // with the baseline's alone do not count.
+    uint64_t checks;
     double max_error, error_bound; // worst error of the candidate and its bound; NaN: none compared
     double overhead_ns;            // duration of an empty launch; 0: not known
     struct accounts seconds;       // by phase; NaN: the phase was not reached

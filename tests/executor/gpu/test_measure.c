@@ -21,7 +21,9 @@ static void times_decide(void **state)
     trial_becomes(trial, trial_kernel("fk_scale_fast30"), VERDICT_FASTER, "", false);
     const struct result *result = trial->outcome.result;
     assert_true(fabs(exp2(result->speedup->log2) - 1 / 0.72) < 0.05); // an event costs 1.25 us
-    assert_true(result->checks > 0 && result->launches >= 16 && result->cases_count == 1);
+    assert_true(result->launches >= 16 && result->cases_count == 1);
+    // Some of the timed launches were judged; most were only compared with the baseline's.
+    assert_true(result->checks > 0 && result->checks < result->launches);
     assert_string_equal(result->cases[0].params, "n=2000 a=2.5");
     assert_true(result->max_error <= 1 && result->error_bound == 4);
     trial_becomes(trial, trial_kernel("fk_scale_slow10"), VERDICT_SLOWER, "", false);
