@@ -45,6 +45,7 @@ struct settings {
     uint64_t blobs_share;
     bool parent_death;
     bool share_gpus;
+    bool pageable_gpus;
     bool help;
     bool version;
 };
@@ -75,6 +76,9 @@ static const struct option_row option_table[] = {
      "longest compilation"},
     {"share-gpus", 0, OPTION_FLAG, AT(share_gpus), NULL, NULL, 0, 0, NULL,
      "measure although other programs use the GPUs; else a GPU waits until they have gone"},
+    {"pageable-gpus", 0, OPTION_FLAG, AT(pageable_gpus), NULL, NULL, 0, 0, NULL,
+     "use GPUs whose kernels can read the memory of kcast-exec, too; a candidate may then read how"
+     " it is judged"},
     {"exec", 0, OPTION_TEXT, AT(exec), "PATH", NULL, 0, 0, NULL,
      "kcast-exec; default: beside kcastd, else in ../libexec/kernelcast"},
     {"exec-slack", 0, OPTION_DURATION, AT(slack_ns), "TIME", "120s", 0, 0, NULL,
@@ -432,6 +436,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     config->blobs_share = settings->blobs_share;
     config->page_max = fault_pages();
     config->share_gpus = settings->share_gpus;
+    config->device_spec.pageable = settings->pageable_gpus;
     config->sandbox_off = strcmp(settings->sandbox, "off") == 0;
     return rc;
 }

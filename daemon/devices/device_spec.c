@@ -114,6 +114,17 @@ static const struct gpu_info *find_gpu(const struct cuda_probe_outcome *outcome,
     return NULL;
 }
 
+// Returns why the GPU cannot be used; NULL when it can.
+static const char *defect_of(const struct device_spec *device_spec, const struct gpu_info *gpu)
+{
+    if (gpu->reason || !gpu->pageable || device_spec->pageable) {
+        return gpu->reason;
+    }
+    return "its kernels could read the memory of kcast-exec, and with it how candidates are "
+           "judged; "
+           "load nvidia-uvm with uvm_disable_hmm=1, or allow it with --pageable-gpus";
+}
+
 static int check_named(const struct device_spec *device_spec,
                        const struct cuda_probe_outcome *outcome, struct err *err)
 {
@@ -126,9 +137,10 @@ static int check_named(const struct device_spec *device_spec,
                            device_spec->gpu[i], outcome->gpus_count, outcome->reason ? ": " : "",
                            outcome->reason ? outcome->reason : "");
         }
-        if (gpu->reason) {
+        const char *defect = defect_of(device_spec, gpu);
+        if (defect) {
             return err_set(err, ERR_NOT_FOUND, "--devices: GPU %u (%s) cannot be used: %s",
-                           device_spec->gpu[i], gpu->name ? gpu->name : "unnamed", gpu->reason);
+                           device_spec->gpu[i], gpu->name ? gpu->name : "unnamed", defect);
         }
     }
     return 0;
@@ -147,10 +159,11 @@ int device_spec_gpus(const struct device_spec *device_spec, struct cuda_probe_ou
         if (device_spec->gpu_count > 0 && !has_gpu(device_spec, gpu->ordinal)) {
             continue;
         }
-        if (gpu->reason) {
+        const char *defect = defect_of(device_spec, gpu);
+        if (defect) {
             log_event(LOG_WARNING, "gpu-left-out gpu=%llu uuid=%s reason=\"%s\"",
-                      (unsigned long long)gpu->ordinal, gpu->uuid, gpu->reason);
-            reason = gpu->reason;
+                      (unsigned long long)gpu->ordinal, gpu->uuid, defect);
+            reason = defect;
             continue;
         }
         devices_add_gpu(devices, gpu, outcome->toolchain);

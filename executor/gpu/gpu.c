@@ -76,6 +76,7 @@ static int read_attributes(struct gpu *gpu, struct err *err)
         {CU_ATTRIBUTE_MULTIPROCESSORS, &gpu->multiprocessors},
         {CU_ATTRIBUTE_THREADS_PER_MULTIPROCESSOR, &gpu->threads_per_multiprocessor},
         {CU_ATTRIBUTE_REGISTERS_PER_MULTIPROCESSOR, &gpu->registers},
+        {CU_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, &gpu->pageable},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(wanted) && rc == 0; i++) {

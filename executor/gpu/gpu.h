@@ -63,7 +63,8 @@ struct gpu {
     char target[16];    // "sm_90"
     int driver_version; // 13000 is version 13.0
     int multiprocessors, threads_per_multiprocessor;
-    int registers;              // of a multiprocessor
+    int pageable;  // 1: kernels can read all memory of this process, not the driver's alone; else 0
+    int registers; // of a multiprocessor
     size_t l2_bytes;            // of the L2 cache
     size_t memory_bytes;        // of the GPU
     size_t smem_optin;          // most shared memory, in bytes, that a block can have

@@ -143,6 +143,7 @@ static int examine(struct gpu *gpu, struct gpu_info *info, const char *toolchain
     if (rc != 0) {
         return rc;
     }
+    info->pageable = gpu->pageable != 0;
     add_fact(info, "multiprocessors", gpu->multiprocessors);
     add_fact(info, "threads_per_multiprocessor", gpu->threads_per_multiprocessor);
     add_fact(info, "l2_bytes", (double)gpu->l2_bytes);

@@ -19,7 +19,8 @@
 // knows that it runs); then opens PATH.go for reading and goes on when the test has opened that for
 // writing. Every run appends "mode digest" to $KCAST_FAKE_LOG, and "mode-end digest" before it
 // reports. $KCAST_FAKE_PROBE: no-sandbox, crash, garbage, hang, or "if PATH" (crash while there is
-// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1");
+// such a file). $KCAST_FAKE_GPUS: how many there are ("2"), and how many of them are unfit ("2,1"),
+// and how many of the first let kernels read memory of processes ("2,0,1");
 // "garbage"; with $KCAST_FAKE_NVML they have the UUIDs of the fake libnvidia-ml.so.1.
 // $KCAST_FAKE_START: what the modes that stay do instead of becoming ready: crash, garbage, or once
 // PATH (crash, the first time). $KCAST_FAKE_BAD: the UUID of a GPU on which every measurement is
@@ -370,7 +371,7 @@ static void probe(void)
 static void cuda_probe(void)
 {
     const char *text = getenv("KCAST_FAKE_GPUS");
-    unsigned long count = 0, unfit = 0;
+    unsigned long count = 0, unfit = 0, pageable = 0;
 
     if (text && strcmp(text, "garbage") == 0) {
         puts("garbage");
@@ -379,7 +380,8 @@ static void cuda_probe(void)
     char *end;
     if (text) {
         count = strtoul(text, &end, 10);
-        unfit = *end == ',' ? strtoul(end + 1, NULL, 10) : 0;
+        unfit = *end == ',' ? strtoul(end + 1, &end, 10) : 0;
+        pageable = *end == ',' ? strtoul(end + 1, NULL, 10) : 0;
     }
     struct cuda_probe_outcome outcome;
     message_init(&cuda_probe_outcome_message, &outcome);
@@ -402,6 +404,7 @@ static void cuda_probe(void)
         gpu->facts[0].name = xstrdup("multiprocessors");
         gpu->facts[0].value = 132;
         gpu->reason = outcome.gpus_count >= count - unfit ? xstrdup("it is too old") : NULL;
+        gpu->pageable = outcome.gpus_count < pageable;
     }
     exec_put(&cuda_probe_outcome_message, &outcome);
 }

@@ -106,15 +106,14 @@ static struct cuda_probe_outcome none(void)
     return outcome;
 }
 
-// Expects this number of devices, or an error that contains the text.
-static size_t offered(const char *spec, struct cuda_probe_outcome outcome, const char *text)
+static size_t offered_by(const struct device_spec *device_spec, const char *spec,
+                         struct cuda_probe_outcome outcome, const char *text)
 {
-    struct device_spec device_spec = parsed(spec);
     struct devices devices;
 
     devices_init(&devices);
     struct err err = ERR_INIT;
-    int rc = device_spec_gpus(&device_spec, &outcome, &devices, &err);
+    int rc = device_spec_gpus(device_spec, &outcome, &devices, &err);
     size_t count = devices.count;
     assert_int_equal(rc, text ? ERR_NOT_FOUND : 0);
     if (text && !strstr(err.text, text)) {
@@ -123,6 +122,42 @@ static size_t offered(const char *spec, struct cuda_probe_outcome outcome, const
     devices_release(&devices);
     message_clear(&cuda_probe_outcome_message, &outcome);
     return count;
+}
+
+// Expects this number of devices, or an error that contains the text.
+static size_t offered(const char *spec, struct cuda_probe_outcome outcome, const char *text)
+{
+    const struct device_spec device_spec = parsed(spec);
+
+    return offered_by(&device_spec, spec, outcome, text);
+}
+
+// Kernels of the first GPU can read memory of processes.
+static struct cuda_probe_outcome three_of_which_one_reads(void)
+{
+    struct cuda_probe_outcome outcome = three();
+
+    outcome.gpus[0].pageable = true;
+    return outcome;
+}
+
+static void a_gpu_that_reads_memory_of_processes_is_left_out_unless_it_is_allowed(void **state)
+{
+    (void)state;
+    assert_int_equal(offered("auto", three_of_which_one_reads(), NULL), 1);
+    assert_int_equal(offered("cuda", three_of_which_one_reads(), NULL), 1);
+    (void)offered("cuda:0,1", three_of_which_one_reads(),
+                  "GPU 0 (Name) cannot be used: its kernels could read the memory of kcast-exec");
+    static const char *const spec[] = {"auto", "cuda", "cuda:0,1"};
+    for (size_t i = 0; i < 3; i++) {
+        struct device_spec allowed = parsed(spec[i]);
+
+        allowed.pageable = true;
+        assert_int_equal(offered_by(&allowed, spec[i], three_of_which_one_reads(), NULL), 2);
+    }
+    struct device_spec allowed = parsed("cuda:2");
+    allowed.pageable = true; // this allows nothing else
+    (void)offered_by(&allowed, "cuda:2", three_of_which_one_reads(), "it is too old");
 }
 
 static void what_can_be_used_is_offered(void **state)
@@ -151,6 +186,7 @@ int main(void)
         cmocka_unit_test(nonsense_is_told),
         cmocka_unit_test(what_can_be_used_is_offered),
         cmocka_unit_test(what_must_be_there_and_is_not_is_told),
+        cmocka_unit_test(a_gpu_that_reads_memory_of_processes_is_left_out_unless_it_is_allowed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

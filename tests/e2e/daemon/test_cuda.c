@@ -399,6 +399,23 @@ static void gpus_that_must_be_there_are_missed(void **state)
     expect_refusal(client, EXIT_PROTOCOL, "kcast-exec cuda-probe");
 }
 
+// Kernels on it can read the executor's memory.
+static void a_gpu_that_reads_memory_of_processes_takes_an_option(void **state)
+{
+    struct daemon_client *client = *state;
+    struct status status;
+
+    client->variable[0] = "KCAST_FAKE_GPUS=1,0,1";
+    client->option[0] = "--devices=cuda";
+    expect_refusal(client, EXIT_INVALID, "allow it with --pageable-gpus");
+    client->option[1] = "--pageable-gpus";
+    assert_true(daemon_client_start(client));
+    daemon_client_status(client, &status);
+    assert_int_equal(status.devices_count, 1);
+    assert_string_equal(status.devices[0].name, "cuda0");
+    message_clear(&status_message, &status);
+}
+
 static void gpus_that_may_be_there_are_not_missed(void **state)
 {
     static const char *const gpus[] = {NULL, "KCAST_FAKE_GPUS=garbage", "KCAST_FAKE_GPUS=1,1"};
@@ -435,6 +452,7 @@ int main(void)
         TEST(no_process_outlives_the_daemon, set_up_one),
         TEST(gpus_that_must_be_there_are_missed, daemon_client_set_up),
         TEST(gpus_that_may_be_there_are_not_missed, daemon_client_set_up),
+        TEST(a_gpu_that_reads_memory_of_processes_takes_an_option, daemon_client_set_up),
     };
 #undef TEST
 

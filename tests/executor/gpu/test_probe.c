@@ -53,6 +53,18 @@ static void every_gpu_is_described(void **state)
     assert_true(fact(gpu, "peak_bytes") > 1e12); // by the clock of the fake GPU
     // 132 multiprocessors with 256 operations per cycle, at 1.98 GHz.
     assert_true(fabs(fact(gpu, "peak_flops_f32") / (132 * 256 * 1.98e9) - 1) < 1e-9);
+    assert_false(gpu->pageable);
+    message_clear(&cuda_probe_outcome_message, &outcome);
+}
+
+static void kernels_that_can_read_memory_of_processes_are_told(void **state)
+{
+    (void)state;
+    struct cuda_probe_outcome outcome;
+    probe("pageable=1", &outcome);
+    assert_int_equal(outcome.gpus_count, 1);
+    assert_null(outcome.gpus[0].reason);
+    assert_true(outcome.gpus[0].pageable);
     message_clear(&cuda_probe_outcome_message, &outcome);
 }
 
@@ -153,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_gpu_is_described),
+        cmocka_unit_test(kernels_that_can_read_memory_of_processes_are_told),
         cmocka_unit_test(unknown_architectures_have_no_peaks),
         cmocka_unit_test(an_ill_gpu_is_named_with_its_reason),
         cmocka_unit_test(no_gpu_has_a_reason_too),

@@ -167,7 +167,7 @@ CALL(cuDeviceTotalMem_v2, size_t *ret, cu_device device)
 
 CALL(cuDeviceGetAttribute, int *ret, int attribute, cu_device device)
 {
-    static const struct {
+    const struct {
         int attribute, value;
     } values[] = {
         {CU_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
@@ -179,6 +179,10 @@ CALL(cuDeviceGetAttribute, int *ret, int attribute, cu_device device)
         {CU_ATTRIBUTE_SMEM_PER_MULTIPROCESSOR, FAKE_SMEM},
         {CU_ATTRIBUTE_REGISTERS_PER_MULTIPROCESSOR, 65536},
         {CU_ATTRIBUTE_SMEM_PER_BLOCK_OPTIN, FAKE_SMEM_OPTIN},
+        {CU_ATTRIBUTE_L2_BYTES, (int)fake.settings.l2_bytes},
+        {CU_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, (int)fake.settings.pageable},
+        {CU_ATTRIBUTE_MAJOR, (int)fake.settings.arch / 10},
+        {CU_ATTRIBUTE_MINOR, (int)fake.settings.arch % 10},
     };
 
     NEED_DEVICE(device);
@@ -188,19 +192,7 @@ CALL(cuDeviceGetAttribute, int *ret, int attribute, cu_device device)
             return CU_OK;
         }
     }
-    switch (attribute) {
-    case CU_ATTRIBUTE_L2_BYTES:
-        *ret = (int)fake.settings.l2_bytes;
-        return CU_OK;
-    case CU_ATTRIBUTE_MAJOR:
-        *ret = (int)fake.settings.arch / 10;
-        return CU_OK;
-    case CU_ATTRIBUTE_MINOR:
-        *ret = (int)fake.settings.arch % 10;
-        return CU_OK;
-    default:
-        return CU_INVALID_VALUE;
-    }
+    return CU_INVALID_VALUE;
 }
 
 // ---- contexts ----

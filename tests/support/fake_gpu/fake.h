@@ -10,6 +10,7 @@
 //   arch=90            what cubins must be made for
 //   memory=512M        of each
 //   l2=1M
+//   pageable=0         1: kernels can read all memory of their process, says the driver
 //   seed=1             of the noise
 //   noise=0.5          per cent, one standard deviation of a kernel's time
 //   block=256          other block sizes take 10 % longer per power of two; 0: all alike
@@ -80,7 +81,7 @@ enum {
 };
 
 struct fake_settings {
-    unsigned count, arch, block;
+    unsigned count, arch, block, pageable;
     char name[96];
     uint64_t memory_bytes, l2_bytes, seed;
     double noise;      // 0.005: half a per cent

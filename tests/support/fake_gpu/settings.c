@@ -98,6 +98,8 @@ static bool read_one(struct fake_settings *s, const char *key, char *value)
         return small(&s->arch, value, 255);
     } else if (strcmp(key, "block") == 0) {
         return small(&s->block, value, 1024);
+    } else if (strcmp(key, "pageable") == 0) {
+        return small(&s->pageable, value, 1);
     } else if (strcmp(key, "memory") == 0) {
         return parse_size(&s->memory_bytes, value, "setting", NULL) == 0;
     } else if (strcmp(key, "l2") == 0) {
