@@ -12,6 +12,9 @@ done
 # A reload of the daemon is a signal, which touches no job, and its processes are ended by itself.
 grep -qx 'ExecReload=/bin/kill -HUP $MAINPID' "$unit" || fail "$unit: ExecReload is no SIGHUP"
 grep -qx 'KillMode=mixed' "$unit" || fail "$unit: KillMode is not mixed"
+# A migration of a full ledger and two probes must fit into the time for a start.
+start=$(sed -n 's/^TimeoutStartSec=\([0-9]*\)$/\1/p' "$unit")
+[ "${start:-0}" -ge 300 ] || fail "$unit: TimeoutStartSec is ${start:-not set}"
 if command -v systemd-analyze >/dev/null; then
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
