@@ -6,29 +6,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-int candidates_read(struct candidate_file **ret, char **path, size_t count,
-                    struct daemon_pool *daemon_pool, struct err *err)
+int candidates_read(struct candidate_file **ret, char **path, size_t count, struct err *err)
 {
     struct candidate_file *file = xcalloc(count, sizeof(*file));
     int rc = 0;
+
     for (size_t i = 0; i < count && rc == 0; i++) {
         file[i].path = path[i];
-        struct bytes data = {0};
-        rc = file_read(&data, path[i], PROBLEM_SOURCE_MAX, err);
-        if (rc == 0 && data.len == 0) {
+        rc = file_read(&file[i].source, path[i], PROBLEM_SOURCE_MAX, err);
+        if (rc == 0 && file[i].source.len == 0) {
             rc = err_set(err, ERR_INVALID, "%s is empty", path[i]);
         }
         if (rc == 0) {
-            daemon_pool_add_blob(daemon_pool, data.data, data.len, &file[i].digest);
+            file[i].digest = digest_of(file[i].source.data, file[i].source.len);
         }
-        bytes_clear(&data);
     }
     if (rc == 0) {
         *ret = file;
     } else {
-        free(file);
+        candidates_free(file, count);
     }
     return rc;
+}
+
+void candidates_add(struct candidate_file *file, size_t count, struct daemon_pool *daemon_pool)
+{
+    for (size_t i = 0; i < count; i++) {
+        daemon_pool_add_blob(daemon_pool, file[i].source.data, file[i].source.len, &file[i].digest);
+        bytes_clear(&file[i].source);
+    }
 }
 
 void candidates_free(struct candidate_file *file, size_t count)
@@ -40,6 +46,7 @@ void candidates_free(struct candidate_file *file, size_t count)
         if (file[i].result) {
             message_clear(&result_message, file[i].result);
         }
+        bytes_clear(&file[i].source);
         free(file[i].compiled);
         free(file[i].result);
     }

@@ -1,5 +1,6 @@
 // The candidates that a command line names: files of source code, which become blobs of a daemon
-// pool. Called by `kcast measure` and `kcast forecast`. Knows nothing of problems and jobs.
+// pool. They are read before a daemon is asked anything, so that a wrong path is told at once. Called
+// by `kcast measure` and `kcast forecast`. Knows nothing of problems and jobs.
 #ifndef CLIENT_CMD_CANDIDATES_H
 #define CLIENT_CMD_CANDIDATES_H
 
@@ -11,17 +12,20 @@
 
 struct candidate_file {
     const char *path;          // as given; the caller's
-    struct digest digest;      // of its source, which is a blob of the daemon pool
+    struct bytes source;       // until candidates_add
+    struct digest digest;      // of its source
     struct compiled *compiled; // set by the command when it has one; owned
     struct result *result;     // set by the command when it has one; owned
     struct err error;          // set by the command: why there is neither
     bool done;                 // set by the command: there is an answer
 };
 
-// Reads the files and adds their bytes to the daemon pool. *ret has count entries and is for
-// candidates_free. ERR_INVALID for an empty file.
+// Reads the files. *ret has count entries and is for candidates_free. ERR_NOT_FOUND, ERR_SYSTEM, or
+// ERR_INVALID for an empty file.
 MUST_CHECK int candidates_read(struct candidate_file **ret, char **path, size_t count,
-                               struct daemon_pool *daemon_pool, struct err *err);
+                               struct err *err);
+// Makes the sources blobs of the daemon pool.
+void candidates_add(struct candidate_file *file, size_t count, struct daemon_pool *daemon_pool);
 void candidates_free(struct candidate_file *file, size_t count); // NULL is fine
 
 // A search name for the jobs of one command that no other command uses; malloc'd.

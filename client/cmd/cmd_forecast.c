@@ -179,6 +179,13 @@ static int run_forecast(struct session *session, const void *own, char **argumen
     if (rc != 0) {
         goto out;
     }
+    baseline = xasprintf("%s/baseline.%s", dir.path, problem_extension(dir.problem));
+    memcpy(path, argument + 1, (count - 1) * sizeof(*path));
+    path[count - 1] = baseline;
+    rc = candidates_read(&f.file, path, count, err);
+    if (rc != 0) {
+        goto out;
+    }
     rc = session_worker(session, &worker, err);
     if (rc != 0) {
         goto out;
@@ -187,14 +194,8 @@ static int run_forecast(struct session *session, const void *own, char **argumen
     if (rc != 0) {
         goto out;
     }
-    baseline = xasprintf("%s/baseline.%s", dir.path, problem_extension(dir.problem));
-    memcpy(path, argument + 1, (count - 1) * sizeof(*path));
-    path[count - 1] = baseline;
     problem_blobs_add(f.daemon_pool, &dir);
-    rc = candidates_read(&f.file, path, count, f.daemon_pool, err);
-    if (rc != 0) {
-        goto out;
-    }
+    candidates_add(f.file, count, f.daemon_pool);
     rc = daemon_pool_choose(f.daemon_pool, NULL, dir.problem, &f.device, NULL, err);
     if (rc != 0) {
         goto out;

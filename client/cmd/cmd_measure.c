@@ -157,14 +157,15 @@ static int run_measure(struct session *session, const void *own, char **argument
         goto out;
     }
     m.problem = dir.problem->name;
+    rc = candidates_read(&m.file, argument + 1, m.count, err);
+    if (rc != 0) {
+        goto out;
+    }
     rc = daemon_pool_create(&m.daemon_pool, session, search, NULL, err);
     if (rc != 0) {
         goto out;
     }
-    rc = candidates_read(&m.file, argument + 1, m.count, m.daemon_pool, err);
-    if (rc != 0) {
-        goto out;
-    }
+    candidates_add(m.file, m.count, m.daemon_pool);
     struct job_client_terms terms = {.weight = NAN, .budget_seconds = NAN};
     (void)queue_class_find(&terms.in, options->queue_class); // its option row has checked it
     daemon_pool_set_terms(m.daemon_pool, &terms);

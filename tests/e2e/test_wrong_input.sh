@@ -39,6 +39,10 @@ expect 3 'no port' "$bin/kcast" --pool tcp://nowhere status
 expect 6 'no kcastd answers on tcp://127.0.0.1:1' "$bin/kcast" --pool tcp://127.0.0.1:1 status
 expect 6 'no kcastd answers' "$bin/kcast" --pool tcp://127.0.0.1:1 measure "$root/problems/cpu/scan" "$root/problems/cpu/scan/baseline.c"
 
+# Files are looked at before a daemon or a worker is asked.
+expect 3 'missing.c' "$bin/kcast" --pool tcp://127.0.0.1:1 measure "$root/problems/cpu/scan" missing.c
+expect 3 'missing.c' "$bin/kcast" --pool tcp://127.0.0.1:1 --worker tcp://127.0.0.1:1 forecast "$root/problems/cpu/scan" missing.c
+
 # ---- spaces ----
 expect 2 'needs kernel-tuner|gpu-forecasters FILE' "$bin/kcast" import kernel-tuner
 expect 2 'kernel-tuner and gpu-forecasters are' "$bin/kcast" import autotuner x.json

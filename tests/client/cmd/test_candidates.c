@@ -49,7 +49,8 @@ static void files_become_blobs_that_jobs_can_be_submitted_with(void **state)
     char *path[2] = {write_text("one.c", first), write_text("two.c", second)};
     struct candidate_file *file = NULL;
     struct err err = ERR_INIT;
-    assert_int_equal(candidates_read(&file, path, 2, f->daemon_pool, &err), 0);
+    assert_int_equal(candidates_read(&file, path, 2, &err), 0);
+    candidates_add(file, 2, f->daemon_pool);
     const struct digest wanted = digest_of(first, strlen(first));
     assert_memory_equal(&file[0].digest, &wanted, sizeof(wanted));
     for (size_t i = 0; i < 2; i++) {
@@ -72,7 +73,8 @@ static void the_same_source_twice_is_one_blob_and_two_candidates(void **state)
     char *same = write_text("one.c", "int x;\n"), *copy = write_text("two.c", "int x;\n");
     char *path[3] = {same, same, copy};
     struct candidate_file *file = NULL;
-    assert_int_equal(candidates_read(&file, path, 3, f->daemon_pool, NULL), 0);
+    assert_int_equal(candidates_read(&file, path, 3, NULL), 0);
+    candidates_add(file, 3, f->daemon_pool);
     assert_memory_equal(&file[0].digest, &file[1].digest, sizeof(file[0].digest));
     assert_memory_equal(&file[0].digest, &file[2].digest, sizeof(file[0].digest));
     assert_ptr_equal(file[2].path, copy);
@@ -83,10 +85,10 @@ static void the_same_source_twice_is_one_blob_and_two_candidates(void **state)
 
 static void bytes_that_are_no_text_are_a_source_like_others(void **state)
 {
-    struct fixture *f = *state;
+    (void)state;
     char *path = write_file("zero.c", "\0\xff", 2);
     struct candidate_file *file = NULL;
-    assert_int_equal(candidates_read(&file, &path, 1, f->daemon_pool, NULL), 0);
+    assert_int_equal(candidates_read(&file, &path, 1, NULL), 0);
     const struct digest wanted = digest_of("\0\xff", 2);
     assert_memory_equal(&file[0].digest, &wanted, sizeof(wanted));
     candidates_free(file, 1);
@@ -94,12 +96,12 @@ static void bytes_that_are_no_text_are_a_source_like_others(void **state)
 }
 
 // The good file before it is not kept either.
-static void refuse(struct fixture *f, char *wrong, int rc, const char *words)
+static void refuse(char *wrong, int rc, const char *words)
 {
     char *path[2] = {write_text("good.c", "int good;\n"), wrong};
     struct candidate_file *file = NULL;
     struct err err = ERR_INIT;
-    assert_int_equal(candidates_read(&file, path, 2, f->daemon_pool, &err), rc);
+    assert_int_equal(candidates_read(&file, path, 2, &err), rc);
     assert_non_null(strstr(err.text, wrong));
     if (!strstr(err.text, words)) {
         fail_msg("\"%s\" does not say \"%s\"", err.text, words);
@@ -110,26 +112,26 @@ static void refuse(struct fixture *f, char *wrong, int rc, const char *words)
 
 static void a_file_that_is_none_is_named(void **state)
 {
-    struct fixture *f = *state;
+    (void)state;
     char *missing = xasprintf("%s/missing.c", folder), *empty = write_text("empty.c", "");
-    refuse(f, missing, ERR_NOT_FOUND, "");
-    refuse(f, empty, ERR_INVALID, "is empty");
-    refuse(f, folder, ERR_SYSTEM, "");
+    refuse(missing, ERR_NOT_FOUND, "");
+    refuse(empty, ERR_INVALID, "is empty");
+    refuse(folder, ERR_SYSTEM, "");
     free(missing);
     free(empty);
 }
 
 static void the_longest_source_is_read_and_a_longer_one_is_not(void **state)
 {
-    struct fixture *f = *state;
+    (void)state;
     char *text = xcalloc(PROBLEM_SOURCE_MAX + 1, 1);
     memset(text, ' ', PROBLEM_SOURCE_MAX + 1);
     char *longest = write_file("longest.c", text, PROBLEM_SOURCE_MAX);
     char *longer = write_file("longer.c", text, PROBLEM_SOURCE_MAX + 1);
     struct candidate_file *file = NULL;
-    assert_int_equal(candidates_read(&file, &longest, 1, f->daemon_pool, NULL), 0);
+    assert_int_equal(candidates_read(&file, &longest, 1, NULL), 0);
     candidates_free(file, 1);
-    refuse(f, longer, ERR_LIMIT, "");
+    refuse(longer, ERR_LIMIT, "");
     free(longest);
     free(longer);
     free(text);
