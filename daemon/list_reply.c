@@ -18,8 +18,9 @@ struct list_reply {
     struct list_replies *replies;
     struct exchange *exchange;
     struct listing *listing;
-    bool status;  // the answer to STATUS, else to CANCEL
-    bool in_line; // it is a long list
+    bool status;   // the answer to STATUS, else to CANCEL
+    bool searches; // of STATUS: with searches, because it was not asked about some jobs alone
+    bool in_line;  // it is a long list
     struct line_place place;
 };
 
@@ -51,7 +52,8 @@ static void send_list(struct list_reply *reply)
     struct status status;
 
     if (reply->status) {
-        status_fill(&status, reply->replies->parts, exchange_caller(reply->exchange));
+        status_fill(&status, reply->replies->parts, exchange_caller(reply->exchange),
+                    reply->searches);
         listing_take(reply->listing, &status.jobs, &status.jobs_count);
         exchange_reply(reply->exchange, &status_message, &status);
         message_clear(&status_message, &status);
@@ -93,7 +95,11 @@ static void begin(struct list_replies *replies, struct exchange *exchange,
 {
     struct list_reply *reply = xcalloc(1, sizeof(*reply));
 
-    *reply = (struct list_reply){.replies = replies, .exchange = exchange, .status = status};
+    *reply = (struct list_reply){.replies = replies,
+                                 .exchange = exchange,
+                                 .status = status,
+                                 .searches = request->all ||
+                                             (request->jobs_count == 0 && !request->search)};
     reply->listing = listing_create(replies->parts, exchange_caller(exchange), request);
     reply->in_line = !listing_is_short(reply->listing);
     replies->pending++;

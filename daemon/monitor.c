@@ -31,7 +31,7 @@ static void serve_status(const struct monitor *monitor, struct http_answer *answ
     static const struct caller everybody = {.tenant = TENANT_LOCAL, .role = CALLER_ADMIN};
     struct status status;
 
-    status_fill(&status, monitor->parts, &everybody);
+    status_fill(&status, monitor->parts, &everybody, true);
     message_json(&status_message, &status, &answer->body);
     strbuf_addc(&answer->body, '\n');
     message_clear(&status_message, &status);

@@ -82,8 +82,7 @@ static void add_load(struct status *status, const struct daemon_parts *parts,
     load->measured = used->measured;
 }
 
-static void fill_counts(struct status *status, const struct daemon_parts *parts,
-                        const struct caller *caller)
+static void fill_counts(struct status *status, const struct daemon_parts *parts)
 {
     const struct job_census *census = job_table_census(parts->jobs);
     const struct device_class *device_class = parts->devices->classes;
@@ -100,8 +99,15 @@ static void fill_counts(struct status *status, const struct daemon_parts *parts,
     for (; device_class && status->waiting_count < 65; device_class = device_class->next) {
         status->waiting[status->waiting_count++] = queue_count(device_class->queue);
     }
-    status->searches = xcalloc(COUNTERS_SEARCHES_MAX + 1, sizeof(*status->searches));
+}
+
+static void fill_searches(struct status *status, const struct daemon_parts *parts,
+                          const struct caller *caller)
+{
+    const struct counters *counters = parts->counters;
     const struct counters_search *search;
+
+    status->searches = xcalloc(COUNTERS_SEARCHES_MAX + 1, sizeof(*status->searches));
     for (search = counters->searches; search; search = search->hh.next) {
         if (caller_owns(caller, search->tenant)) {
             add_load(status, parts, search);
@@ -111,9 +117,11 @@ static void fill_counts(struct status *status, const struct daemon_parts *parts,
         (counters->others.measured > 0 || counters->others.compile_seconds > 0)) {
         add_load(status, parts, &counters->others);
     }
+    budgets_fill_status(parts->budgets, parts->devices, caller, status);
 }
 
-void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller)
+void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller,
+                 bool searches)
 {
     uint64_t now_ns = clock_now_ns(&clock_system);
 
@@ -123,8 +131,10 @@ void status_fill(struct status *ret, const struct daemon_parts *parts, const str
         fill_device(&ret->devices[ret->devices_count++], &parts->devices->device[i], parts->jobs,
                     caller, now_ns);
     }
-    fill_counts(ret, parts, caller);
-    budgets_fill_status(parts->budgets, parts->devices, caller, ret);
+    fill_counts(ret, parts);
+    if (searches) {
+        fill_searches(ret, parts, caller);
+    }
     ret->uptime_seconds = clock_seconds(now_ns - parts->started_ns);
     ret->compile_slots = parts->limits.compile_slots;
     ret->compiling = compiler_running(parts->compiler);

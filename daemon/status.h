@@ -9,10 +9,12 @@
 
 #define STATUS_ILLNESS_MAX 512 // bytes of the sentence of status_is_well
 
-// Fills *ret with what the caller may see: searches and shares of the caller's tenant, and those of
-// all tenants for an administrator, but no jobs, which daemon/jobs/listing.h lists. The caller
-// clears *ret by message_clear.
-void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller);
+// Fills *ret with what the caller may see, but no jobs, which daemon/jobs/listing.h lists. With
+// `searches` it has searches and shares: those of the caller's tenant, or of all tenants for an
+// administrator. They are as many as there are searches, so who asks about jobs does without. The
+// caller clears *ret by message_clear.
+void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller,
+                 bool searches);
 
 // Returns whether the daemon can do its work. It cannot when no device takes jobs now or will do so
 // by itself soon, or when results or compilations wait because the disk is full. `reason` then gets

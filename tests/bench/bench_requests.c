@@ -1,7 +1,7 @@
-// Round trips on loopback against a private kcastd, over one connection and over many: STATUS;
-// SUBMIT and WAIT of a finished job; and what a search does about a candidate that the cache has
-// (SUBMIT with a new key, WAIT, and an ACK for every 64). Then the same with 100,000 jobs queued,
-// and the memory that these take. Client and daemon share the machine. While jobs are queued the
+// Round trips on loopback against a private kcastd, over one connection and over many: STATUS, of
+// the daemon and of one job; SUBMIT and WAIT of a finished job; and what a search does about a
+// candidate that the cache has (SUBMIT with a new key, WAIT, and an ACK for every 64). Then the same
+// with 100,000 jobs queued, and the memory that these take. Client and daemon share the machine. While jobs are queued the
 // devices are drained, so that no job runs and only requests are measured.
 // With a URL, the daemon there is used instead. It must have no jobs and allow a search to queue
 // 4,096. A tls:// URL uses the certificates and the token that kcast would use.
@@ -264,7 +264,9 @@ static void on_job(void *owner, uint64_t tag, struct job_info *info, const struc
 static void run_all(struct bench *bench, uint64_t finished, uint64_t pid)
 {
     struct status_request nothing = {0};
+    struct status_request one = {.jobs = &finished, .jobs_count = 1};
     struct plain status = {OP_STATUS, &status_request_message, &status_message, &nothing};
+    struct plain status_job = {OP_STATUS, &status_request_message, &status_message, &one};
     struct submit submit = submit_of("bench", "first", &bench->spec);
     struct plain again = {OP_SUBMIT, &submit_message, &submitted_message, &submit};
     struct wait wait = {.jobs = &finished, .jobs_count = 1, .max_ms = 1000};
@@ -272,6 +274,7 @@ static void run_all(struct bench *bench, uint64_t finished, uint64_t pid)
     struct pairs pairs = {.spec = &bench->spec};
 
     run_plain(bench, &status, "STATUS");
+    run_plain(bench, &status_job, "STATUS of one job");
     run_plain(bench, &again, "SUBMIT of a finished job");
     run_plain(bench, &waits, "WAIT of a finished job");
     run_pairs(bench, &pairs, 1, 1, "cached SUBMIT, WAIT");
@@ -279,6 +282,7 @@ static void run_all(struct bench *bench, uint64_t finished, uint64_t pid)
     drain(bench);
     queue_many(bench, pid);
     run_plain(bench, &status, "STATUS, 100,000 jobs queued");
+    run_plain(bench, &status_job, "STATUS of one job, 100,000 queued");
     run_pairs(bench, &pairs, 1, 1, "cached SUBMIT, WAIT, 100,000 queued");
     run_pairs(bench, &pairs, WIDE, WIDE, "cached SUBMIT, WAIT, 100,000 queued");
 }

@@ -17,7 +17,7 @@ static struct status ask(struct workshop *w, const struct caller *caller,
     struct listing *listing = listing_create(&w->parts, caller, request);
     struct status status;
 
-    status_fill(&status, &w->parts, caller);
+    status_fill(&status, &w->parts, caller, true);
     while (!listing_step(listing)) {
     }
     listing_take(listing, &status.jobs, &status.jobs_count);
@@ -134,6 +134,10 @@ static void searches_are_shown_with_what_they_hold(void **state)
     assert_string_equal(status.searches[2].name, "");
     assert_null(status.searches[2].tenant);
     assert_int_equal(status.searches[2].measured, 4);
+    clear(&status);
+    status_fill(&status, &w->parts, &admin, false);
+    assert_int_equal(status.searches_count + status.shares_count, 0);
+    assert_int_equal(status.devices_count, 2);
     clear(&status);
     served_close(w);
 }

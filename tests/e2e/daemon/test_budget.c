@@ -257,6 +257,22 @@ static void a_budget_per_hour_makes_wait(void **state)
     expect_done(client, job);
 }
 
+// Who asks about some jobs, and not about all, gets no searches and no shares.
+static void expect_jobs(struct daemon_client *client, struct status_request *request, size_t count)
+{
+    struct status status;
+    struct err err = ERR_INIT;
+
+    assert_int_equal(daemon_client_call(client, OP_STATUS, &status_request_message, request,
+                                        &status_message, &status, &err),
+                     0);
+    assert_int_equal(status.jobs_count, count);
+    assert_int_equal(status.searches_count, request->all ? 2 : 0);
+    assert_int_equal(status.shares_count, request->all ? 2 : 0);
+    assert_int_equal(status.devices_count, 1);
+    message_clear(&status_message, &status);
+}
+
 // Rows of STATUS for searches that hold or wait.
 static void status_shows_shares_and_interactive_goes_first(void **state)
 {
@@ -291,6 +307,9 @@ static void status_shows_shares_and_interactive_goes_first(void **state)
         assert_true(fabs(row->share - 1) < 1e-9); // each is alone in its class
     }
     message_clear(&status_message, &status);
+    expect_jobs(client, &(struct status_request){.jobs = job, .jobs_count = 2}, 2);
+    expect_jobs(client, &(struct status_request){.search = (char *)(uintptr_t) "one"}, 1);
+    expect_jobs(client, &(struct status_request){.jobs = job, .jobs_count = 2, .all = true}, 2 + 3);
 
     daemon_client_gate_open(gate);
     (void)daemon_client_gate_wait(gate); // the interactive one runs, and the older one waits
