@@ -2,9 +2,11 @@
 // what is honest and odd (tests/cheats/honest) gets a ratio. tests/cheats/battery.h has the rule.
 //
 // The order and the seeds follow from KCAST_CHEATS_SEED, which is drawn when it is not set and
-// printed. With an argument it is no test but prints a table:
+// printed. With an argument it is no test but prints a table of the trials:
 //     test_cpu table FOLDER ROUNDS [MECHANISM]      the battery's shapes
 //     test_cpu full FOLDER ROUNDS [MECHANISM]       the problems' own shapes
+// No trial of a table begins later than KCAST_CHEATS_SECONDS after the first; 0, or not set: no
+// limit. It exits with 1 when a trial was not as it should be, and with 2 when none was made.
 #include "common/stats.h"
 #include "proto/verdict.h"
 #include "tests/cheats/battery.h"
@@ -51,27 +53,25 @@ static int need_machine(void **state)
     return -1;
 }
 
-// Prints the trial, and returns whether it was as it should be.
-static bool judge(const struct battery *battery, const struct trial *trial, bool honest)
+// Returns whether the trial, which was made, was as it should be.
+static bool is_right(const struct battery *battery, const struct trial *trial)
 {
     const struct mechanism *mechanism = &battery->mechanisms.list[trial->mechanism];
-    bool right;
 
     if (mechanism->refused) {
-        right = strstr(trial->candidate.reason, mechanism->refused) &&
-                !battery_is_ratio(&trial->candidate);
-    } else if (honest) {
-        right = battery_is_ratio(&trial->candidate);
-    } else {
-        right = trial->breaches < 2;
+        return strstr(trial->candidate.reason, mechanism->refused) &&
+               !battery_is_ratio(&trial->candidate);
     }
-    if (!right) {
-        struct strbuf line = STRBUF_INIT;
-        battery_describe(battery, trial, &line);
-        printf("%s\n", strbuf_text(&line));
-        strbuf_release(&line);
-    }
-    return right;
+    return battery->honest ? battery_is_ratio(&trial->candidate) : trial->breaches < 2;
+}
+
+static void print_trial(const struct battery *battery, const struct trial *trial, const char *end)
+{
+    struct strbuf line = STRBUF_INIT;
+
+    battery_describe(battery, trial, &line);
+    printf("%s%s\n", strbuf_text(&line), end);
+    strbuf_release(&line);
 }
 
 static void run(const char *folder, bool honest, size_t least)
@@ -89,9 +89,12 @@ static void run(const char *folder, bool honest, size_t least)
     battery_run(&battery);
     size_t count = battery.mechanisms.count;
     for (size_t i = 0; i < battery.trial_count; i++) {
-        if (battery.trial[i].done) {
-            wrong += !judge(&battery, &battery.trial[i], honest);
-            done++;
+        const struct trial *trial = &battery.trial[i];
+
+        done += trial->done;
+        if (trial->done && !is_right(&battery, trial)) {
+            print_trial(&battery, trial, "");
+            wrong++;
         }
     }
     battery_close(&battery);
@@ -120,10 +123,28 @@ static void honest_oddities_get_a_ratio(void **state)
     run("honest", true, HONEST_LEAST);
 }
 
+// Prints the trials of a mechanism on a problem, and counts those that were made.
+static void print_trials(const struct battery *battery, uint32_t mechanism, uint32_t problem,
+                         size_t *done, size_t *wrong)
+{
+    for (size_t i = 0; i < battery->trial_count; i++) {
+        const struct trial *trial = &battery->trial[i];
+
+        if (trial->mechanism == mechanism && trial->problem == problem && trial->done) {
+            bool right = is_right(battery, trial);
+
+            print_trial(battery, trial, right ? "" : "  NOT AS IT SHOULD BE");
+            *done += 1;
+            *wrong += !right;
+        }
+    }
+}
+
 static int print_table(int argc, char **argv)
 {
     struct battery battery;
-    size_t breaches = 0;
+    const char *seconds = getenv("KCAST_CHEATS_SECONDS");
+    size_t done = 0, wrong = 0;
 
     if (argc < 4) {
         fprintf(stderr, "usage: test_cpu table|full cpu|honest ROUNDS [MECHANISM]\n");
@@ -132,29 +153,24 @@ static int print_table(int argc, char **argv)
     bool full = strcmp(argv[1], "full") == 0;
     battery_open(&battery, argv[2], argc > 4 ? argv[4] : NULL, full, battery_seed());
     battery.honest = strcmp(argv[2], "honest") == 0;
+    battery.limit_seconds = seconds ? strtod(seconds, NULL) : 0;
     if (full) {
         battery.max_seconds = 2;
-        battery.launch_seconds = 5;
+    }
+    if (full || battery.honest) {
+        battery.launch_seconds = 5; // nothing here waits for the limit
     }
     battery_plan(&battery, strtoull(argv[3], NULL, 0));
     battery_run(&battery);
     for (uint32_t m = 0; m < battery.mechanisms.count; m++) {
         for (uint32_t p = 0; p < COMPOSE_PROBLEMS; p++) {
-            for (size_t i = 0; i < battery.trial_count; i++) {
-                struct strbuf line = STRBUF_INIT;
-                if (battery.trial[i].mechanism == m && battery.trial[i].problem == p) {
-                    battery_describe(&battery, &battery.trial[i], &line);
-                    printf("%s\n", strbuf_text(&line));
-                    breaches += battery.trial[i].breaches > 1;
-                }
-                strbuf_release(&line);
-            }
+            print_trials(&battery, m, p, &done, &wrong);
         }
     }
-    printf("%zu trials of %zu mechanisms, %zu breaches\n", battery.trial_count,
-           battery.mechanisms.count, breaches);
+    printf("%zu of %zu trials of %zu mechanisms were made, %zu not as they should be\n", done,
+           battery.trial_count, battery.mechanisms.count, wrong);
     battery_close(&battery);
-    return breaches > 0;
+    return done == 0 ? 2 : wrong > 0;
 }
 
 int main(int argc, char **argv)
