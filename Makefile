@@ -53,7 +53,7 @@ LIB_SRC  := $(foreach f,$(LIB_FOLDERS),$(call sources,$(f)))
 PROGRAMS := $(B)/bin/kcastd $(B)/bin/kcast-exec $(B)/bin/kcast-worker $(B)/bin/kcast-replay $(B)/bin/kcast
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c tests/*/*/test_*.c tests/*/*/*/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bin/%,$(wildcard tests/bench/bench_*.c)) # beside the programs that they start
-GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/battery $(B)/bin/agree # for a machine with a GPU: tests/gpu/run.sh
+GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/bench_verdicts $(B)/bin/battery $(B)/bin/agree # for a machine with a GPU: tests/gpu/run.sh
 FUZZERS  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 SUPPORT  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/fake_*.c tests/support/print_*.c))
 SOAK     := $(B)/tests/soak/soak
@@ -202,7 +202,7 @@ bundle: ## a tarball for a GPU host, with everything, build/kernelcast.tar.xz
 	$(Q)$(MAKE) --no-print-directory VARIANT=release B=build/bundle BUNDLE=1 bundle-run
 .PHONY: bundle bundle-run
 bundle-run: $(PROGRAMS) $(GPU_TESTS)
-	$(Q)scripts/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu battery agree
+	$(Q)scripts/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu bench_verdicts battery agree
 
 # A Debian package, build/kernelcast_VERSION_ARCHITECTURE.deb.
 deb: ## a Debian package, build/kernelcast_*.deb
