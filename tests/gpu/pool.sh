@@ -43,9 +43,10 @@ all_ready() {
     devices=$(grep -o '"jobs_done":' "$work/status.json" | wc -l)
     [ "$devices" -gt 0 ] && [ "$(grep -o '"state":"ready"' "$work/status.json" | wc -l)" -eq "$devices" ]
 }
-start_daemon() { # DEVICES, as in --devices
+start_daemon() { # DEVICES, as in --devices; with a cache that has nothing
     stop
-    "$bin/kcastd" --parent-death --listen $url --devices "$1" --state "$work/state-$1" 2>>"$work/kcastd.log" &
+    rm -rf "$work/state"
+    "$bin/kcastd" --parent-death --listen $url --devices "$1" --state "$work/state" 2>>"$work/kcastd.log" &
     daemon=$!
     within 60 eval 'all_ready || ! kill -0 $daemon 2>/dev/null'
     all_ready || { echo "the daemon's devices do not become ready:"; tail -n 3 "$work/kcastd.log"; exit 1; }
@@ -72,13 +73,13 @@ verdicts() { # SCOPE
 }
 
 # ---- searches ----
-# search LOG NAME SEED DEVICE-SECONDS OPTION…: what it came to is in LOG.json
+# search LOG NAME SEED OPTION…: what it came to is in LOG.json
 search() {
-    local log=$work/$1 name=$2 seed=$3 budget=$4
-    shift 4
+    local log=$work/$1 name=$2 seed=$3
+    shift 3
     rm -f "$log.run"
-    "$bin/kcast" --pool $url -q --json "$@" search "$folder/$name" --run "$log.run" --candidates 0 --budget "${budget}s" --max-time "${wall}s" \
-        --seed "$seed" ${policy:+--policy "$policy"} >"$log.json" 2>"$log.log"
+    "$bin/kcast" --pool $url -q --json search "$folder/$name" --run "$log.run" --candidates 0 --max-time "${wall}s" --seed "$seed" "$@" \
+        >"$log.json" 2>"$log.log"
 }
 field() { grep -o "\"$2\":[^,}]*" "$work/$1.json" | head -n 1 | cut -d : -f 2- | tr -d '"'; } # LOG NAME
 share_of() { awk -v a="$1" -v b="$2" -v c="${3:-1}" 'BEGIN { if (b * c > 0) printf "%.2f", a / b / c; else print "none" }'; }
@@ -87,7 +88,7 @@ searches() { # SCOPE
     for name in ${KCAST_POOL_SEARCHES:-sgemm conv3x3 topk}; do
         log=default-$1-$name
         start_worker
-        search "$log" "$name" 1 "$((${KCAST_POOL_SECONDS:-6} * devices))" --worker $worker_url || { say "the search of $name fails: $(tail -n 1 "$work/$log.log")"; continue; }
+        search "$log" "$name" 1 --budget "$((${KCAST_POOL_SECONDS:-6} * devices))s" --worker $worker_url || { say "the search of $name fails: $(tail -n 1 "$work/$log.log")"; continue; }
         used=$(share_of "$(field "$log" device_seconds)" "$(field "$log" wall_seconds)" "$devices")
         echo "one search, $name: $(field "$log" device_seconds) device-seconds in $(field "$log" wall_seconds) s of $devices devices, utilisation $used;" \
             "considered $(field "$log" considered), measured $(field "$log" measured), $(field "$log" reason)"
@@ -95,21 +96,39 @@ searches() { # SCOPE
     done
 }
 
-# Without forecasts, so that what is measured depends on nothing but what the device time is spent on.
-together() { # SCOPE
-    local name names=(${KCAST_POOL_TOGETHER:-sgemm conv3x3 topk softmax}) each=${KCAST_POOL_EACH:-4} pids=() least= ratio i policy=all
+# Without forecasts, so that what is measured depends on nothing but what the device time is spent on; and with a budget that the daemon
+# holds, with which a search ends, because what one has under way when its own is used up depends on how long its jobs wait.
+spends() { # LOG NAME SEED DEVICE-SECONDS
+    local status=0
+    search "$1" "$2" "$3" --hard-budget "${4}s" --no-worker --policy all || status=$?
+    [ $status -eq 0 ] || [ $status -eq 11 ]
+}
+# Sets measured, device-seconds of these, seconds from the first event to the last.
+read_events() { # LOG
+    read -r measured held seconds < <("$bin/kcast" export "$work/$1.run" --events 2>/dev/null | awk '
+        match($0, /"at":[0-9.]+/) { at = substr($0, RSTART + 5, RLENGTH - 5); if (first == "") first = at }
+        match($0, /"held":[0-9.e+-]+/) { n++; held += substr($0, RSTART + 7, RLENGTH - 7) }
+        END { printf "%d %.2f %.2f\n", n, held, at - first }')
+}
+together() { # SCOPE DEVICES
+    local names=(${KCAST_POOL_TOGETHER:-sgemm conv3x3 topk softmax}) each=${KCAST_POOL_EACH:-4} pids=() least= ratio i alone measured held seconds
+    start_daemon "$2"
     for i in "${!names[@]}"; do
-        search "alone-$i" "${names[i]}" $((i + 1)) "$each" --no-worker || say "the search of ${names[i]} alone fails: $(tail -n 1 "$work/alone-$i.log")"
+        spends "alone-$i" "${names[i]}" $((i + 1)) "$each" || say "the search of ${names[i]} alone fails: $(tail -n 1 "$work/alone-$i.log")"
     done
+    start_daemon "$2" # the same candidates again
     for i in "${!names[@]}"; do
-        search "together-$i" "${names[i]}" $((i + 1)) "$each" --no-worker &
+        spends "together-$i" "${names[i]}" $((i + 1)) "$each" &
         pids+=($!)
     done
     for i in "${!names[@]}"; do
         wait "${pids[i]}" || say "the search of ${names[i]} beside others fails: $(tail -n 1 "$work/together-$i.log")"
-        ratio=$(share_of "$(field "together-$i" measured)" "$(field "alone-$i" measured)")
-        echo "${#names[@]} searches at once with $each device-seconds each, ${names[i]}: $(field "together-$i" measured) measured, alone $(field "alone-$i" measured), ratio $ratio;" \
-            "$(field "together-$i" device_seconds) and $(field "alone-$i" device_seconds) device-seconds, $(field "together-$i" wall_seconds) and $(field "alone-$i" wall_seconds) s"
+        read_events "alone-$i"
+        alone=$measured
+        echo "${names[i]} alone, $each device-seconds: $measured measured, held $held s, in $seconds s"
+        read_events "together-$i"
+        ratio=$(share_of "$measured" "$alone")
+        echo "${names[i]}, one of ${#names[@]} at once: $measured measured, held $held s, in $seconds s; $ratio of alone"
         least=$(printf '%s\n' $least "$ratio" | sort -g | head -n 1)
     done
     figure "$1" "measurements of ${#names[@]} searches at once over those alone, least" "$least"
@@ -137,9 +156,9 @@ count=$devices
 scope="$count devices"
 [ "$count" -gt 1 ] || scope='1 device'
 parts "$scope"
-! has_part together || together "$scope"
+! has_part together || together "$scope" "$all"
 ! has_part shares || shares "$scope" "$all"
-if [ "$count" -gt 1 ]; then
+if [ "$count" -gt 1 ] && { has_part verdicts || has_part searches; }; then
     start_daemon "$one"
     parts '1 device'
     name='verdicts a second, compiled before'
