@@ -1,13 +1,17 @@
 // What sharing a large pool costs the daemon: a private kcastd with GPUs that are not there and an
 // executor that only takes its time, searches with the weights 1, 1, 2 and 4 in turn that always
 // have jobs waiting, and as many verdicts a second as the devices give: 64 of them that take 31 ms
-// give 2,000. Every job is a candidate measured once more, compiled before, in no cache; it goes the
-// whole way of SUBMIT, ledger, queues, device, executor, ledger, WAIT and ACK. Printed are verdicts
-// a second, the processor time of the daemon's loop (its main thread, in which the scheduler runs)
-// and of all its threads as shares of a core, as they were and for 2,000 verdicts a second, and how
-// far each search's device-seconds are from its share. Processor time, not wall time, is what
-// counts on a machine that does other things as well; the executor and the searches are not in it.
-//  bench_pool [SECONDS [DEVICES [SEARCHES [MS [KCASTD-OPTION…]]]]]     default: 10 64 32 31
+// give 2,000. No result is in a cache. A job goes the whole way of SUBMIT, ledger, queues, device,
+// executor, ledger, WAIT and ACK; with CANDIDATES "seen" (the default) its candidate was compiled
+// before, with "unseen" its source is new, stored first and compiled, by an executor that takes no
+// time for it. The clock starts after SECONDS and runs for SECONDS.
+//
+// Printed are verdicts a second, the processor time of the daemon's loop (its main thread, in which
+// the scheduler runs) and of all its threads as shares of a core, as they were and for 2,000
+// verdicts a second, and how far each search's device-seconds are from its share. The executors and
+// the searches are not in it. Processor time, not wall time, is what counts on a machine that does
+// other things as well.
+//  bench_pool [SECONDS [DEVICES [SEARCHES [MS [CANDIDATES [KCASTD-OPTION…]]]]]]   10 64 32 31 seen
 #include "client/pool/job_client.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -24,8 +28,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FLIGHT_PER_SHARE 3 // jobs that a search has at the daemon for each device of its share
-#define CANDIDATES 16      // of each search
+#define FLIGHT_PER_SHARE 4 // jobs that a search has at the daemon for each device of its share
+#define SEEN 16            // candidates of each search that were compiled before
 #define OPTIONS_MAX 16
 #define THREADS_MAX 64
 #define TARGET 2000 // verdicts a second
@@ -38,12 +42,11 @@ struct sharer {
     struct remote *remote;
     struct job_client *client;
     struct job_spec spec;
-    struct digest candidate[CANDIDATES];
+    struct digest candidate[SEEN];
+    unsigned ms; // that a measurement takes
     double weight;
-    uint64_t serial;    // jobs submitted
-    double held_s;      // device-seconds while it counts
-    uint64_t verdicts;  // while it counts
-    uint64_t cancelled; // jobs at the end
+    uint64_t serial; // jobs submitted
+    double held_s;   // device-seconds while it counts
 };
 
 struct bench {
@@ -53,6 +56,7 @@ struct bench {
     size_t count;
     size_t devices;
     double weight;    // of all searches
+    bool unseen;      // every job has a candidate of its own
     bool counts;      // the clock runs
     bool stops;       // nothing more is submitted
     uint64_t done;    // verdicts since the start
@@ -78,24 +82,12 @@ static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const s
     }
     bench->done++;
     if (bench->counts) {
-        sharer->verdicts++;
         sharer->held_s += info->result->seconds->held;
     }
     job_client_ack(sharer->client, info->job);
     if (!bench->stops) {
         submit(sharer);
     }
-}
-
-static void submit(struct sharer *sharer)
-{
-    char key[32];
-
-    sharer->serial++;
-    (void)snprintf(key, sizeof(key), "m%llu", (unsigned long long)sharer->serial);
-    sharer->spec.candidate = sharer->candidate[sharer->serial % CANDIDATES];
-    sharer->spec.repeat = sharer->serial;
-    job_client_submit(sharer->client, key, &sharer->spec, 0, on_verdict, sharer, 0);
 }
 
 static struct digest add_text(struct job_client *client, const char *text)
@@ -106,7 +98,30 @@ static struct digest add_text(struct job_client *client, const char *text)
     return digest;
 }
 
-static void open_sharer(struct sharer *sharer, size_t number, unsigned ms)
+// Gives the daemon a source that takes the search's time and is like no other one of this number.
+static struct digest add_candidate(struct sharer *sharer, uint64_t number)
+{
+    char *text = xasprintf("//! takes %u\n// candidate %llu of search %zu\n", sharer->ms,
+                           (unsigned long long)number, (size_t)(sharer - sharer->bench->sharers));
+    struct digest digest = add_text(sharer->client, text);
+
+    free(text);
+    return digest;
+}
+
+static void submit(struct sharer *sharer)
+{
+    char key[32];
+
+    sharer->serial++;
+    (void)snprintf(key, sizeof(key), "m%llu", (unsigned long long)sharer->serial);
+    sharer->spec.candidate = sharer->bench->unseen ? add_candidate(sharer, SEEN + sharer->serial)
+                                                   : sharer->candidate[sharer->serial % SEEN];
+    sharer->spec.repeat = sharer->serial;
+    job_client_submit(sharer->client, key, &sharer->spec, 0, on_verdict, sharer, 0);
+}
+
+static void open_sharer(struct sharer *sharer, size_t number)
 {
     struct session *session = sharer->bench->session;
     struct err err = ERR_INIT;
@@ -130,11 +145,8 @@ static void open_sharer(struct sharer *sharer, size_t number, unsigned ms)
     sharer->spec.problem = add_text(client, daemon_client_cuda_problem);
     sharer->spec.reference = add_text(client, "// the reference of the pool's benchmark\n");
     sharer->spec.baseline = add_text(client, "// the baseline of the pool's benchmark\n");
-    for (size_t i = 0; i < CANDIDATES; i++) {
-        char *text = xasprintf("//! takes %u\n// candidate %zu of %s\n", ms, i, name);
-
-        sharer->candidate[i] = add_text(client, text);
-        free(text);
+    for (size_t i = 0; i < SEEN; i++) {
+        sharer->candidate[i] = add_candidate(sharer, i);
     }
 }
 
@@ -144,9 +156,10 @@ static void open_sharers(struct bench *bench, unsigned ms)
     for (size_t i = 0; i < bench->count; i++) {
         struct sharer *sharer = &bench->sharers[i];
 
-        *sharer = (struct sharer){.bench = bench, .weight = weights[i % ARRAY_LEN(weights)]};
+        *sharer =
+            (struct sharer){.bench = bench, .weight = weights[i % ARRAY_LEN(weights)], .ms = ms};
         bench->weight += sharer->weight;
-        open_sharer(sharer, i, ms);
+        open_sharer(sharer, i);
     }
 }
 
@@ -245,6 +258,7 @@ static void start_daemon(struct bench *bench, size_t options, char *const *optio
         char *log = program_log(&bench->program);
 
         fprintf(stderr, "bench_pool: kcastd does not start: %s\n", log);
+        program_release(&bench->program);
         exit(1);
     }
     free(state);
@@ -287,7 +301,7 @@ static void print_usage(const struct usage *before, const struct usage *after, d
 
 static void print_fairness(const struct bench *bench)
 {
-    double held = 0, most = 0, sum = 0, squares = 0;
+    double held = 0, points = 0, part = 0, sum = 0, squares = 0;
 
     for (size_t i = 0; i < bench->count; i++) {
         held += bench->sharers[i].held_s;
@@ -296,12 +310,14 @@ static void print_fairness(const struct bench *bench)
         const struct sharer *sharer = &bench->sharers[i];
         double share = sharer->weight / bench->weight, got = sharer->held_s / held;
 
-        most = fmax(most, fabs(got / share - 1));
+        points = fmax(points, 100 * fabs(got - share));
+        part = fmax(part, 100 * fabs(got / share - 1));
         sum += got / share;
         squares += got / share * (got / share);
     }
-    printf("device-seconds by weight: at most %.1f %% off a search's share, Jain's index %.4f\n",
-           100 * most, sum * sum / ((double)bench->count * squares));
+    printf("device-seconds of a search are off its share by at most %.2f points, which are at most "
+           "%.1f %% of it; Jain's index %.4f\n",
+           points, part, sum * sum / ((double)bench->count * squares));
 }
 
 static void measure(struct bench *bench, double seconds)
@@ -309,8 +325,9 @@ static void measure(struct bench *bench, double seconds)
     struct usage before, after;
     uint64_t done, start;
 
-    // Until every search has met every device, where processes belong to searches.
-    run_for(bench, 3, 20 * bench->devices);
+    // Until everything is compiled, the processes are there, and searches that began late have caught
+    // up, which takes some time because none may hold many more devices than its share.
+    run_for(bench, seconds, 20 * bench->devices);
     usage_read(&before, bench->program.pid);
     done = bench->done;
     start = uv_hrtime();
@@ -320,8 +337,8 @@ static void measure(struct bench *bench, double seconds)
     double took = (double)(uv_hrtime() - start) / NS_PER_S;
     double rate = (double)(bench->done - done) / took;
     usage_read(&after, bench->program.pid);
-    printf("%zu devices, %zu searches: %.0f verdicts a second for %.1f s\n", bench->devices,
-           bench->count, rate, took);
+    printf("%zu devices, %zu searches, candidates %s: %.0f verdicts a second for %.1f s\n",
+           bench->devices, bench->count, bench->unseen ? "unseen" : "seen", rate, took);
     print_usage(&before, &after, took, rate);
     print_fairness(bench);
 }
@@ -339,13 +356,18 @@ int main(int argc, char **argv)
         (argc > 4 && parse_u64(&ms, argv[4], 1, 10000, "MS", &err) < 0)) {
         die(&err);
     }
+    bool unseen = argc > 5 && strcmp(argv[5], "unseen") == 0;
+    if (argc > 5 && !unseen && strcmp(argv[5], "seen") != 0) {
+        (void)err_set(&err, ERR_INVALID, "CANDIDATES is %s; it has to be seen or unseen", argv[5]);
+        die(&err);
+    }
     self[len] = '\0';
     (void)setenv("KCAST_BIN", dirname(self), 0);
     (void)setenv("KCAST_BUILD", dirname(self), 0); // the folder above bin
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
-    struct bench bench = {.count = (size_t)searches, .devices = (size_t)devices};
+    struct bench bench = {.count = (size_t)searches, .devices = (size_t)devices, .unseen = unseen};
     program_init(&bench.program);
-    start_daemon(&bench, argc > 5 ? (size_t)argc - 5 : 0, argv + 5);
+    start_daemon(&bench, argc > 6 ? (size_t)argc - 6 : 0, argv + 6);
     struct session_options options = {.quiet = true, .pool = bench.program.url};
     if (session_create(&bench.session, &options, &err) < 0) {
         die(&err);
