@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define DEVICES_MAX 256
+#define PROBLEMS_MAX 64
 #define FIRSTS_MAX 1000
 
 struct candidates {
@@ -34,8 +35,10 @@ struct pass {
     struct accounts sums; // of these
     double seconds;       // wall time from the first submission to the last verdict
     char *device[DEVICES_MAX];
-    size_t of_device[DEVICES_MAX]; // verdicts
-    size_t devices;                // that gave any
+    size_t of_device[DEVICES_MAX];   // verdicts
+    size_t devices;                  // that gave any
+    size_t of_problem[PROBLEMS_MAX]; // verdicts
+    double held_s[PROBLEMS_MAX];     // device-seconds of these
 };
 
 static void count_device(struct pass *pass, const char *device)
@@ -57,7 +60,6 @@ static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const s
 {
     struct pass *pass = owner;
 
-    (void)tag;
     if (error) {
         die(error);
     }
@@ -79,6 +81,8 @@ static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const s
     pass->sums.verify += result->seconds->verify;
     pass->sums.time += result->seconds->time;
     pass->sums.held += result->seconds->held;
+    pass->of_problem[tag]++;
+    pass->held_s[tag] += result->seconds->held;
 }
 
 static void pass_release(struct pass *pass)
@@ -130,7 +134,7 @@ static void candidates_release(struct candidates *candidates)
     problem_dir_release(&candidates->dir);
 }
 
-static void submit(struct job_client *client, const struct candidates *candidates,
+static void submit(struct job_client *client, const struct candidates *candidates, size_t problem,
                    const char *source, struct pass *pass)
 {
     static uint64_t serial;
@@ -142,12 +146,13 @@ static void submit(struct job_client *client, const struct candidates *candidate
     problem_dir_spec(&candidates->dir, JOB_MEASURE, &digest, &spec);
     spec.repeat = ++serial; // a job that no cache has
     (void)snprintf(key, sizeof(key), "v%llu", (unsigned long long)serial);
-    job_client_submit(client, key, &spec, 0, on_verdict, pass, 0);
+    job_client_submit(client, key, &spec, 0, on_verdict, pass, problem);
 }
 
 // ---- verdicts a second ----
 
-static void print_pass(const char *name, const struct pass *pass)
+static void print_pass(const char *name, const struct pass *pass,
+                       const struct candidates *candidates, size_t count)
 {
     const struct accounts *s = &pass->sums;
     double held_ms = s->held / (double)pass->done * 1e3;
@@ -169,6 +174,13 @@ static void print_pass(const char *name, const struct pass *pass)
             printf(" %s %zu", verdict_name(v), pass->verdict[v]);
         }
     }
+    printf("\n   held for");
+    for (size_t i = 0; i < count; i++) {
+        if (pass->of_problem[i] > 0) {
+            printf(" %s %.1f ms", candidates[i].dir.problem->name,
+                   pass->held_s[i] / (double)pass->of_problem[i] * 1e3);
+        }
+    }
     printf("\n");
 }
 
@@ -181,7 +193,7 @@ static void measure_all(struct job_client *client, const struct candidates *cand
     *pass = (struct pass){.done = 0};
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < candidates[i].points; k++) {
-            submit(client, &candidates[i], candidates[i].source[k], pass);
+            submit(client, &candidates[i], i, candidates[i].source[k], pass);
         }
     }
     if (job_client_drain(client, &err) < 0) {
@@ -206,9 +218,9 @@ static void bench_verdicts(struct session *session, const struct candidates *can
         samples_add_problem(client, &candidates[i].dir);
     }
     measure_all(client, candidates, count, &unseen);
-    print_pass("never seen before, source to verdict", &unseen);
+    print_pass("never seen before, source to verdict", &unseen, candidates, count);
     measure_all(client, candidates, count, &compiled);
-    print_pass("compiled before", &compiled);
+    print_pass("compiled before", &compiled, candidates, count);
     job_client_close(client);
     printf("=verdicts a second, compiled before\t%.1f\n", (double)compiled.done / compiled.seconds);
     printf("=verdicts a second, source to verdict\t%.1f\n", (double)unseen.done / unseen.seconds);
@@ -243,7 +255,7 @@ static double first_verdict(struct session *session, const struct candidates *ca
     message_clear(&hello_reply_message, &hello);
     struct job_client *client = job_client_create(session, remote, search);
     samples_add_problem(client, &candidates->dir);
-    submit(client, candidates, source, &pass);
+    submit(client, candidates, 0, source, &pass);
     if (job_client_drain(client, &err) < 0) {
         die(&err);
     }
@@ -310,6 +322,11 @@ int main(int argc, char **argv)
         die(&err);
     }
     size_t count = (size_t)argc - 4;
+    if (count > PROBLEMS_MAX) {
+        (void)err_set(&err, ERR_LIMIT, "there are %zu problems; name at most %d", count,
+                      PROBLEMS_MAX);
+        die(&err);
+    }
     struct candidates *candidates = xcalloc(count, sizeof(*candidates));
     for (size_t i = 0; i < count; i++) {
         candidates_load(&candidates[i], argv[4 + i], (size_t)points, tag);

@@ -9,15 +9,15 @@
 #   KCAST_POOL_ALL       $KCAST_DEVICES or cuda; of the one with all
 #   KCAST_PROBLEMS       problems/cuda; the folder of the problems
 #   KCAST_POOL_PROBLEMS  axpy reduce_sum softmax layernorm; for verdicts
-#   KCAST_POOL_POINTS    25 of each, measured twice: never seen, and compiled before
+#   KCAST_POOL_POINTS    30 of each for every device, measured twice: never seen, and compiled before
 #   KCAST_POOL_FIRSTS    2 new searches of each problem and kind; 0: none
 #   KCAST_POOL_SEARCHES  sgemm conv3x3 topk; a default search of each, alone
-#   KCAST_POOL_SECONDS   6 device-seconds of each on every device
+#   KCAST_POOL_SECONDS   5 device-seconds of each on every device
 #   KCAST_POOL_TOGETHER  sgemm conv3x3 topk softmax; a search of each that measures all, alone and then all at once
-#   KCAST_POOL_EACH      4 device-seconds of each of these
+#   KCAST_POOL_EACH      3 device-seconds of each of these
 #   KCAST_POOL_WALL      30 seconds that a search may take in all
 #   KCAST_POOL_SHARING   axpy reduce_sum softmax layernorm; with the weights 1 1 2 4
-#   KCAST_POOL_MINUTE    20 seconds of sharing
+#   KCAST_POOL_MINUTE    15 seconds of sharing
 set -u -o pipefail
 cd "$(dirname "$0")/../.."
 . tests/support/until.sh
@@ -64,12 +64,12 @@ start_worker() { # one that has learnt nothing
 verdicts() { # SCOPE
     local paths=() name value
     for name in ${KCAST_POOL_PROBLEMS:-axpy reduce_sum softmax layernorm}; do paths+=("$folder/$name"); done
-    "$bin/bench_verdicts" $url "${KCAST_POOL_POINTS:-25}" "${KCAST_POOL_FIRSTS:-2}" "${paths[@]}" >"$work/verdicts-$1" 2>&1 || say "bench_verdicts fails"
-    grep -v '^=' "$work/verdicts-$1"
+    "$bin/bench_verdicts" $url "$((${KCAST_POOL_POINTS:-30} * devices))" "${KCAST_POOL_FIRSTS:-2}" "${paths[@]}" >"$work/verdicts-$devices" 2>&1 || say "bench_verdicts fails"
+    grep -v '^=' "$work/verdicts-$devices"
     while IFS=$'\t' read -r name value; do
         figure "$1" "$name" "$value"
         rate[$1 $name]=$value
-    done < <(sed -n 's/^=//p' "$work/verdicts-$1")
+    done < <(sed -n 's/^=//p' "$work/verdicts-$devices")
 }
 
 # ---- searches ----
@@ -86,9 +86,9 @@ share_of() { awk -v a="$1" -v b="$2" -v c="${3:-1}" 'BEGIN { if (b * c > 0) prin
 searches() { # SCOPE
     local name log used
     for name in ${KCAST_POOL_SEARCHES:-sgemm conv3x3 topk}; do
-        log=default-$1-$name
+        log=default-$devices-$name
         start_worker
-        search "$log" "$name" 1 --budget "$((${KCAST_POOL_SECONDS:-6} * devices))s" --worker $worker_url || { say "the search of $name fails: $(tail -n 1 "$work/$log.log")"; continue; }
+        search "$log" "$name" 1 --budget "$((${KCAST_POOL_SECONDS:-5} * devices))s" --worker $worker_url || { say "the search of $name fails: $(tail -n 1 "$work/$log.log")"; continue; }
         used=$(share_of "$(field "$log" device_seconds)" "$(field "$log" wall_seconds)" "$devices")
         echo "one search, $name: $(field "$log" device_seconds) device-seconds in $(field "$log" wall_seconds) s of $devices devices, utilisation $used;" \
             "considered $(field "$log" considered), measured $(field "$log" measured), $(field "$log" reason)"
@@ -111,7 +111,7 @@ read_events() { # LOG
         END { printf "%d %.2f %.2f\n", n, held, at - first }')
 }
 together() { # SCOPE DEVICES
-    local names=(${KCAST_POOL_TOGETHER:-sgemm conv3x3 topk softmax}) each=${KCAST_POOL_EACH:-4} pids=() least= ratio i alone measured held seconds
+    local names=(${KCAST_POOL_TOGETHER:-sgemm conv3x3 topk softmax}) each=${KCAST_POOL_EACH:-3} pids=() least= ratio i alone measured held seconds
     start_daemon "$2"
     for i in "${!names[@]}"; do
         spends "alone-$i" "${names[i]}" $((i + 1)) "$each" || say "the search of ${names[i]} alone fails: $(tail -n 1 "$work/alone-$i.log")"
@@ -139,7 +139,7 @@ shares() { # SCOPE DEVICES
     local status=0
     stop
     KCAST_BIN=$bin KCAST_SHARES_DEVICES=$2 KCAST_SHARES_FOLDER=$folder KCAST_SHARES_PROBLEMS="${KCAST_POOL_SHARING:-axpy reduce_sum softmax layernorm}" \
-        tests/bench/shares.sh "${KCAST_POOL_MINUTE:-20}" 2 >"$work/shares" 2>&1 || status=$?
+        tests/bench/shares.sh "${KCAST_POOL_MINUTE:-15}" 2 >"$work/shares" 2>&1 || status=$?
     cat "$work/shares"
     [ $status -eq 0 ] || [ $status -eq 77 ] || failed=1
     figure "$1" 'fair shares, weights 1 1 2 4: points off, most' \

@@ -89,7 +89,8 @@ for name in "$@"; do
     pool) # has daemons of its own
         stop
         step pool tests/gpu/pool.sh "$bin" "$work"
-        cp "$work"/pool/*.log "$out/"
+        cp "$work/pool/kcastd.log" "$out/pool-kcastd.log"
+        for run in "$work"/pool/*.run; do [ ! -f "$run" ] || cp "$run" "$work/pool-$(basename "$run")"; done
         start_daemon ;;
     *) echo "run.sh: unknown step $name"; exit 2 ;;
     esac
