@@ -145,7 +145,7 @@ test: deps ## installs what is missing, builds, runs all tests; prints "N passed
 	$(Q)$(MAKE) --no-print-directory check
 
 # What tests run besides themselves. Benchmarks and programs for a GPU are built with all tests, so that they keep compiling.
-COMPANIONS := $(PROGRAMS) $(SUPPORT) $(B)/bin/battery $(FAKES) $(SOAK)
+COMPANIONS := $(PROGRAMS) $(SUPPORT) $(B)/bin/battery $(B)/bin/bench_verdicts $(B)/bin/bench_pool $(FAKES) $(SOAK)
 ifeq ($(strip $(T)),)
 CHECKED := $(COMPANIONS) $(TESTS) $(BENCHES) $(GPU_TESTS)
 else

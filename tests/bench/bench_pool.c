@@ -237,10 +237,11 @@ static void usage_read(struct usage *ret, int pid)
 
 static void start_daemon(struct bench *bench, size_t options, char *const *option)
 {
+    char *kcastd = program_path("kcastd"), *fake = program_support_path("fake_exec");
     char *state = xasprintf("--state=%s/state", bench->program.dir);
-    char *exec = xasprintf("--exec=%s", program_support_path("fake_exec"));
+    char *exec = xasprintf("--exec=%s", fake);
     char *gpus = xasprintf("KCAST_FAKE_GPUS=%zu", bench->devices);
-    const char *argv[OPTIONS_MAX + 16] = {program_path("kcastd"),
+    const char *argv[OPTIONS_MAX + 16] = {kcastd,
                                           state,
                                           exec,
                                           "--listen=tcp://127.0.0.1:0",
@@ -261,6 +262,8 @@ static void start_daemon(struct bench *bench, size_t options, char *const *optio
         program_release(&bench->program);
         exit(1);
     }
+    free(kcastd);
+    free(fake);
     free(state);
     free(exec);
     free(gpus);

@@ -13,6 +13,7 @@
 #include "problem/template.h"
 #include "proto/verdict.h"
 #include "tests/bench/samples.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,16 +156,20 @@ static void print_pass(const char *name, const struct pass *pass,
                        const struct candidates *candidates, size_t count)
 {
     const struct accounts *s = &pass->sums;
-    double held_ms = s->held / (double)pass->done * 1e3;
     double rest = s->held - s->start - s->verify - s->inputs - s->time;
 
     printf("%s: %zu verdicts in %.2f s by %zu devices, %.1f a second; devices held %.2f of it\n",
            name, pass->done, pass->seconds, pass->devices, (double)pass->done / pass->seconds,
            s->held / pass->seconds / (double)pass->devices);
-    printf("   device held %.1f ms each: start %.0f %%, verify %.0f %%, inputs %.0f %%, time "
-           "%.0f %%, other %.0f %%; compiled for %.0f ms each\n   ",
-           held_ms, 100 * s->start / s->held, 100 * s->verify / s->held, 100 * s->inputs / s->held,
-           100 * s->time / s->held, 100 * rest / s->held, s->compile / (double)pass->done * 1e3);
+    printf("   device held %.1f ms each, compiled for %.0f ms each; ",
+           s->held / (double)pass->done * 1e3, s->compile / (double)pass->done * 1e3);
+    if (isnan(rest)) {
+        printf("the executor does not say what for\n   ");
+    } else {
+        printf("start %.0f %%, verify %.0f %%, inputs %.0f %%, time %.0f %%, other %.0f %%\n   ",
+               100 * s->start / s->held, 100 * s->verify / s->held, 100 * s->inputs / s->held,
+               100 * s->time / s->held, 100 * rest / s->held);
+    }
     for (size_t i = 0; i < pass->devices; i++) {
         printf(" %s %zu", pass->device[i], pass->of_device[i]);
     }

@@ -23,8 +23,8 @@ cd "$(dirname "$0")/../.."
 . tests/support/until.sh
 bin=$1 work=$2/pool
 one=${KCAST_POOL_ONE:-cuda:0} all=${KCAST_POOL_ALL:-${KCAST_DEVICES:-cuda}} folder=${KCAST_PROBLEMS:-problems/cuda}
-wall=${KCAST_POOL_WALL:-30} url=tcp://127.0.0.1:7416 worker_url=tcp://127.0.0.1:7417
-daemon= worker= devices= failed=0 figures=()
+wall=${KCAST_POOL_WALL:-30}
+daemon= worker= url= worker_url= devices= failed=0 figures=()
 declare -A rate
 mkdir -p "$work" || exit 1
 stop() {
@@ -32,7 +32,7 @@ stop() {
     worker= daemon=
 }
 trap stop EXIT
-kcast() { "$bin/kcast" --pool $url --no-worker "$@"; }
+kcast() { "$bin/kcast" --pool "$url" --no-worker "$@"; }
 has_part() { case " ${KCAST_POOL_PARTS:-verdicts searches together shares} " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 say() { echo "$*"; failed=1; }
 figure() { figures+=("$(printf '%-12s %-58s %s' "$1" "$2" "$3")"); } # SCOPE NAME VALUE
@@ -43,28 +43,35 @@ all_ready() {
     devices=$(grep -o '"jobs_done":' "$work/status.json" | wc -l)
     [ "$devices" -gt 0 ] && [ "$(grep -o '"state":"ready"' "$work/status.json" | wc -l)" -eq "$devices" ]
 }
+# Sets found to where a program listens; false while its log does not say.
+finds_url() { found=$(sed -n 's/.* \(url=\)*\(tcp:[^ ]*\).*/\2/p' "$work/$1.log" | tail -n 1) && [ -n "$found" ]; } # LOG
+url_or_ended() { finds_url "$1" || ! kill -0 "$2" 2>/dev/null; }                                                    # LOG PID
 start_daemon() { # DEVICES, as in --devices; with a cache that has nothing
     stop
     rm -rf "$work/state"
-    "$bin/kcastd" --parent-death --listen $url --devices "$1" --state "$work/state" 2>>"$work/kcastd.log" &
+    [ ! -f "$work/kcastd.log" ] || cat "$work/kcastd.log" >>"$work/earlier.log"
+    "$bin/kcastd" --parent-death --listen tcp://127.0.0.1:0 --devices "$1" --state "$work/state" 2>"$work/kcastd.log" &
     daemon=$!
+    within 120 url_or_ended kcastd $daemon
+    url=$found
     within 60 eval 'all_ready || ! kill -0 $daemon 2>/dev/null'
     all_ready || { echo "the daemon's devices do not become ready:"; tail -n 3 "$work/kcastd.log"; exit 1; }
 }
-worker_answers() { "$bin/kcast" --pool $url --worker $worker_url --json status 2>/dev/null | grep -q '"worker":{'; }
 start_worker() { # one that has learnt nothing
     [ -z "$worker" ] || { kill "$worker"; wait "$worker"; } 2>/dev/null
     rm -rf "$work/worker"
-    "$bin/kcast-worker" --parent-death --listen $worker_url --state "$work/worker" 2>>"$work/worker.log" &
+    "$bin/kcast-worker" --parent-death --listen tcp://127.0.0.1:0 --state "$work/worker" 2>"$work/worker.log" &
     worker=$!
-    within 20 worker_answers || { echo "the worker does not answer:"; tail -n 3 "$work/worker.log"; exit 1; }
+    within 60 url_or_ended worker $worker
+    worker_url=$found
+    [ -n "$worker_url" ] || { echo "the worker does not start:"; tail -n 3 "$work/worker.log"; exit 1; }
 }
 
 # ---- verdicts a second, and the first verdict of a new search ----
 verdicts() { # SCOPE
     local paths=() name value
     for name in ${KCAST_POOL_PROBLEMS:-axpy reduce_sum softmax layernorm}; do paths+=("$folder/$name"); done
-    "$bin/bench_verdicts" $url "$((${KCAST_POOL_POINTS:-30} * devices))" "${KCAST_POOL_FIRSTS:-2}" "${paths[@]}" >"$work/verdicts-$devices" 2>&1 || say "bench_verdicts fails"
+    "$bin/bench_verdicts" "$url" "$((${KCAST_POOL_POINTS:-30} * devices))" "${KCAST_POOL_FIRSTS:-2}" "${paths[@]}" >"$work/verdicts-$devices" 2>&1 || say "bench_verdicts fails"
     grep -v '^=' "$work/verdicts-$devices"
     while IFS=$'\t' read -r name value; do
         figure "$1" "$name" "$value"
@@ -78,7 +85,7 @@ search() {
     local log=$work/$1 name=$2 seed=$3
     shift 3
     rm -f "$log.run"
-    "$bin/kcast" --pool $url -q --json search "$folder/$name" --run "$log.run" --candidates 0 --max-time "${wall}s" --seed "$seed" "$@" \
+    "$bin/kcast" --pool "$url" -q --json search "$folder/$name" --run "$log.run" --candidates 0 --max-time "${wall}s" --seed "$seed" "$@" \
         >"$log.json" 2>"$log.log"
 }
 field() { grep -o "\"$2\":[^,}]*" "$work/$1.json" | head -n 1 | cut -d : -f 2- | tr -d '"'; } # LOG NAME
@@ -88,7 +95,7 @@ searches() { # SCOPE
     for name in ${KCAST_POOL_SEARCHES:-sgemm conv3x3 topk}; do
         log=default-$devices-$name
         start_worker
-        search "$log" "$name" 1 --budget "$((${KCAST_POOL_SECONDS:-5} * devices))s" --worker $worker_url || { say "the search of $name fails: $(tail -n 1 "$work/$log.log")"; continue; }
+        search "$log" "$name" 1 --budget "$((${KCAST_POOL_SECONDS:-5} * devices))s" --worker "$worker_url" || { say "the search of $name fails: $(tail -n 1 "$work/$log.log")"; continue; }
         used=$(share_of "$(field "$log" device_seconds)" "$(field "$log" wall_seconds)" "$devices")
         echo "one search, $name: $(field "$log" device_seconds) device-seconds in $(field "$log" wall_seconds) s of $devices devices, utilisation $used;" \
             "considered $(field "$log" considered), measured $(field "$log" measured), $(field "$log" reason)"

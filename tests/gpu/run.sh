@@ -89,7 +89,7 @@ for name in "$@"; do
     pool) # has daemons of its own
         stop
         step pool tests/gpu/pool.sh "$bin" "$work"
-        cp "$work/pool/kcastd.log" "$out/pool-kcastd.log"
+        cat "$work/pool/earlier.log" "$work/pool/kcastd.log" >"$out/pool-kcastd.log" 2>/dev/null
         for run in "$work"/pool/*.run; do [ ! -f "$run" ] || cp "$run" "$work/pool-$(basename "$run")"; done
         start_daemon ;;
     *) echo "run.sh: unknown step $name"; exit 2 ;;
