@@ -41,6 +41,7 @@ struct sharer {
     struct bench *bench;
     struct remote *remote;
     struct job_client *client;
+    size_t number;
     struct job_spec spec;
     struct digest candidate[SEEN];
     unsigned ms; // that a measurement takes
@@ -102,7 +103,7 @@ static struct digest add_text(struct job_client *client, const char *text)
 static struct digest add_candidate(struct sharer *sharer, uint64_t number)
 {
     char *text = xasprintf("//! takes %u\n// candidate %llu of search %zu\n", sharer->ms,
-                           (unsigned long long)number, (size_t)(sharer - sharer->bench->sharers));
+                           (unsigned long long)number, sharer->number);
     struct digest digest = add_text(sharer->client, text);
 
     free(text);
@@ -129,6 +130,7 @@ static void open_sharer(struct sharer *sharer, size_t number)
     struct hello_reply hello;
     char name[32];
 
+    sharer->number = number;
     (void)snprintf(name, sizeof(name), "search%zu", number);
     if (session_daemon(session, &first, &err) < 0 ||
         session_remote(session, remote_url(first), &sharer->remote, &err) < 0 ||
@@ -163,19 +165,26 @@ static void open_sharers(struct bench *bench, unsigned ms)
     }
 }
 
-static size_t flight_of(const struct sharer *sharer)
+static void begin(struct sharer *sharer)
 {
     double share = sharer->weight / sharer->bench->weight * (double)sharer->bench->devices;
 
-    return (size_t)ceil(share) * FLIGHT_PER_SHARE;
+    for (size_t k = (size_t)ceil(share) * FLIGHT_PER_SHARE; k > 0; k--) {
+        submit(sharer);
+    }
+}
+
+static void close_sharer(struct sharer *sharer)
+{
+    job_client_cancel_all(sharer->client);
+    job_client_close(sharer->client);
+    remote_close(sharer->remote);
 }
 
 static void close_sharers(struct bench *bench)
 {
     for (size_t i = 0; i < bench->count; i++) {
-        job_client_cancel_all(bench->sharers[i].client);
-        job_client_close(bench->sharers[i].client);
-        remote_close(bench->sharers[i].remote);
+        close_sharer(&bench->sharers[i]);
     }
     free(bench->sharers);
 }
@@ -323,13 +332,28 @@ static void print_fairness(const struct bench *bench)
            points, part, sum * sum / ((double)bench->count * squares));
 }
 
+// A search of its own uses every device until all of them have their processes: else those of the
+// others that come first pay for the start, and the rest catch up for a long time, because no search
+// may hold many more devices than its share.
+static void wake_devices(struct bench *bench, unsigned ms)
+{
+    struct sharer first = {.bench = bench, .weight = bench->weight, .ms = ms};
+
+    open_sharer(&first, bench->count);
+    begin(&first);
+    run_for(bench, 1, 20 * bench->devices);
+    close_sharer(&first);
+}
+
 static void measure(struct bench *bench, double seconds)
 {
     struct usage before, after;
     uint64_t done, start;
 
-    // Until everything is compiled, the processes are there, and searches that began late have caught
-    // up, which takes some time because none may hold many more devices than its share.
+    for (size_t i = 0; i < bench->count; i++) {
+        begin(&bench->sharers[i]);
+    }
+    // Until everything is compiled, and where processes belong to searches, until they are there.
     run_for(bench, seconds, 20 * bench->devices);
     usage_read(&before, bench->program.pid);
     done = bench->done;
@@ -377,11 +401,7 @@ int main(int argc, char **argv)
     }
     (void)uv_timer_init(session_loop(bench.session), &bench.pause);
     open_sharers(&bench, (unsigned)ms);
-    for (size_t i = 0; i < bench.count; i++) {
-        for (size_t k = flight_of(&bench.sharers[i]); k > 0; k--) {
-            submit(&bench.sharers[i]);
-        }
-    }
+    wake_devices(&bench, (unsigned)ms);
     measure(&bench, (double)seconds);
     bench.stops = true;
     close_sharers(&bench);
