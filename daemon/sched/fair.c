@@ -8,12 +8,14 @@
 //   finish             v_f += (actual - charged) / weight_f; e = 0.9 e + 0.1 actual
 //
 // V is the virtual time of the level: of the tenant for its searches, of the whole for tenants. e
-// is the estimate of the search.
+// is the estimate of the search; that of a new one is the mean of all entries of late, because what
+// it is charged too much moves V, and whoever becomes active then is behind for as long as it takes
+// the others to be where they were thought to be.
 //
 // Invariants: a search is in its tenant's heap exactly when it has entries; a tenant is in the heap
 // exactly when one of its searches is; `active_weight` is the sum of the weights of those that have
 // entries or unfinished grants. An inactive search is forgotten once V has caught up with it,
-// because then nothing changes by it. When nothing is active, everything is forgotten.
+// because then nothing changes by it. When nothing is active, everything but the mean cost is forgotten.
 #include "common/mem.h"
 #include "daemon/sched/fair_state.h"
 #include <math.h>
@@ -188,6 +190,11 @@ static void charge(struct fair_grant *grant, double seconds)
     search->tenant->virtual_time += seconds / search->tenant->weight;
 }
 
+static void learn(double *estimate, double seconds)
+{
+    *estimate = ESTIMATE_KEEP * *estimate + (1 - ESTIMATE_KEEP) * seconds;
+}
+
 void fair_take(struct fair *fair, struct fair_entry *entry, struct fair_grant *ret)
 {
     struct fair_search *search = entry->search;
@@ -223,7 +230,8 @@ void fair_finish(struct fair *fair, struct fair_grant *grant, double seconds, bo
     }
     charge(grant, (free ? 0 : seconds) - grant->charged);
     if (!free) {
-        search->estimate = ESTIMATE_KEEP * search->estimate + (1 - ESTIMATE_KEEP) * seconds;
+        learn(&search->estimate, seconds);
+        learn(&fair->estimate, seconds);
     }
     search->taken--;
     search->held--;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FIRST_ESTIMATE_S 0.5 // estimate of a new search
+#define FIRST_ESTIMATE_S 0.5 // estimate of a search while no entry has been finished
 
 // --- order
 
@@ -64,6 +64,7 @@ struct fair *fair_create(void)
 {
     struct fair *fair = xcalloc(1, sizeof(*fair));
 
+    fair->estimate = FIRST_ESTIMATE_S;
     heap_init(&fair->waiting, tenant_less, tenant_set_index);
     return fair;
 }
@@ -141,7 +142,7 @@ static struct fair_search *find_or_make(struct fair *fair, const struct fair_who
         search->tenant->members++;
         search->weight = 1;
         search->virtual_time = search->tenant->searches_time;
-        search->estimate = FIRST_ESTIMATE_S;
+        search->estimate = fair->estimate;
         search->index = HEAP_NOT_IN;
         heap_init(&search->entries, entry_less, entry_set_index);
         HASH_ADD(hh, fair->searches, id, sizeof(search->id), search);

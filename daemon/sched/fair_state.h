@@ -41,6 +41,7 @@ struct fair {
     struct heap waiting;          // tenants that have entries
     double virtual_time;          // of the tenants as a whole
     double active_weight;         // sum of the weights of the active tenants
+    double estimate;              // mean cost of all entries in seconds, for new searches
     size_t active;                // number of active tenants
     size_t count;                 // entries that wait
     size_t taken;                 // grants that have not been finished

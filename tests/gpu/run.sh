@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call, from a bundle:
 #   tests/gpu/run.sh build/kernelcast.tar.xz [STEP…]
-# KCAST_DEVICES: of the daemon, default cuda, all GPUs. Steps: probe problems battery faults bench agree search (default: all). KCAST_AGREE: agree.txt of another time, to compare with. KCAST_SEED: of the battery's order, to see a run again. Keeps logs, reports and run files in $OUT, or
-# in build/gpu when that is not set. Prints a short table last.
+# Steps: probe problems battery faults bench agree search (default: these) and pool, whose parts and their times are chosen by the
+# variables at the top of tests/gpu/pool.sh. KCAST_DEVICES: of the daemon, default cuda, all GPUs. KCAST_AGREE: agree.txt of another time,
+# to compare with. KCAST_SEED: of the battery's order, to see a run again. Keeps logs, reports and run files in $OUT, or in build/gpu when
+# that is not set. Prints a short table last.
 set -u
 . "$(dirname "$0")/../support/until.sh"
 cd "$(dirname "$0")/../.."
@@ -83,6 +85,12 @@ for name in "$@"; do
         stop
         step faults tests/gpu/faults.sh "$bin" "$work"
         cp "$work/faults/kcastd.log" "$out/faults-kcastd.log"
+        start_daemon ;;
+    pool) # has daemons of its own
+        stop
+        step pool tests/gpu/pool.sh "$bin" "$work"
+        cat "$work/pool/earlier.log" "$work/pool/kcastd.log" >"$out/pool-kcastd.log" 2>/dev/null
+        for run in "$work"/pool/*.run; do [ ! -f "$run" ] || cp "$run" "$work/pool-$(basename "$run")"; done
         start_daemon ;;
     *) echo "run.sh: unknown step $name"; exit 2 ;;
     esac

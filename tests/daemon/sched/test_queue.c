@@ -182,6 +182,27 @@ static void searches_get_equal_seconds_whatever_their_jobs_cost(void **state)
     free(items);
 }
 
+static void a_new_search_is_charged_what_others_cost(void **state)
+{
+    struct queue *queue = queue_create();
+    struct item old[101] = {0}, new = {0};
+    struct queue_grant grant;
+
+    (void)state;
+    for (uint64_t i = 0; i < 101; i++) {
+        add(queue, &old[i], 1, 0, i);
+    }
+    for (int i = 0; i < 100; i++) {
+        (void)serve(queue, 0.02);
+    }
+    add(queue, &new, 2, 0, 1000);
+    assert_int_equal(take(queue, &grant)->number, 1000);
+    assert_true(grant.fair.charged > 0.0199 && grant.fair.charged < 0.0201);
+    queue_finish(queue, &grant, 0.02, false);
+    (void)serve(queue, 0.02);
+    queue_free(queue);
+}
+
 static void sleeping_gives_no_credit(void **state)
 {
     struct queue *queue = queue_create();
@@ -459,6 +480,7 @@ int main(void)
         cmocka_unit_test(the_last_entry_of_a_search_can_be_removed_while_another_waits),
         cmocka_unit_test(a_newcomer_does_not_wait_for_a_flood),
         cmocka_unit_test(searches_get_equal_seconds_whatever_their_jobs_cost),
+        cmocka_unit_test(a_new_search_is_charged_what_others_cost),
         cmocka_unit_test(sleeping_gives_no_credit),
         cmocka_unit_test(what_was_lost_is_given_back),
         cmocka_unit_test(tenants_share_before_their_searches_do),
