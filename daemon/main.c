@@ -31,6 +31,7 @@ struct settings {
     char *devices;
     char *state;
     char *sandbox;
+    char *share_processes;
     char *exec;
     char *log_level;
     char *log_format;
@@ -75,6 +76,11 @@ static const struct option_row option_table[] = {
      "longest compilation"},
     {"share-gpus", 0, OPTION_FLAG, AT(share_gpus), NULL, NULL, 0, 0, NULL,
      "measure although other programs use the GPUs; else a GPU waits until they have gone"},
+    {"share-processes", 0, OPTION_CHOICE, AT(share_processes), "WHO", "tenant", 0, 0,
+     "all|tenant|search",
+     "whose candidates may be measured by one process of a GPU, one after the other: what a GPU "
+     "keeps"
+     " between them is not all cleared (docs/security.md)"},
     {"exec", 0, OPTION_TEXT, AT(exec), "PATH", NULL, 0, 0, NULL,
      "kcast-exec; default: beside kcastd, else in ../libexec/kernelcast"},
     {"exec-slack", 0, OPTION_DURATION, AT(slack_ns), "TIME", "120s", 0, 0, NULL,
@@ -388,6 +394,13 @@ static size_t wanted_cores(const struct device_spec *device_spec)
                                         : CORES_AUTO;
 }
 
+static enum share_processes share_processes_of(const char *name)
+{
+    return strcmp(name, "all") == 0      ? SHARE_PROCESSES_ALL
+           : strcmp(name, "search") == 0 ? SHARE_PROCESSES_SEARCH
+                                         : SHARE_PROCESSES_TENANT;
+}
+
 static int configure(struct daemon_config *config, struct settings *settings, struct err *err)
 {
     if (!settings->state || !settings->state[0]) {
@@ -432,6 +445,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     config->blobs_share = settings->blobs_share;
     config->page_max = fault_pages();
     config->share_gpus = settings->share_gpus;
+    config->share_processes = share_processes_of(settings->share_processes);
     config->sandbox_off = strcmp(settings->sandbox, "off") == 0;
     return rc;
 }

@@ -44,6 +44,11 @@ bool job_edge_allowed(enum job_state from, enum job_state to)
     return (edge_table[from] >> to & 1U) != 0;
 }
 
+struct job *job_of_entry(struct queue_entry *entry)
+{
+    return (struct job *)((char *)entry - offsetof(struct job, queued));
+}
+
 void job_set_state(struct job *job, enum job_state state)
 {
     struct job_census *census = job->search->census;

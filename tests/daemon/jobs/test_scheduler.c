@@ -31,6 +31,9 @@ struct fixture {
     size_t count;
     size_t ended; // of them, from the first
     uint64_t next_id;
+    uint64_t ahead[BEGUN_MAX]; // numbers of the jobs that were told to be next
+    size_t ahead_count;
+    size_t behind_count;
 };
 
 static void on_prepare(void *owner, struct job *job, const struct queue_grant *ticket)
@@ -50,6 +53,23 @@ static void on_measure(void *owner, struct job *job, struct device *device,
     assert_true(f->count < BEGUN_MAX);
     device_hold(device, job->id, clock_now_ns(&f->w.clock));
     f->begun[f->count++] = (struct begun){.job = job, .device = device, .ticket = *ticket};
+}
+
+static void on_ahead(void *owner, struct job *job)
+{
+    struct fixture *f = owner;
+
+    assert_true(f->ahead_count < BEGUN_MAX);
+    f->ahead[f->ahead_count++] = job->id;
+    scheduler_was_read(f->scheduler);
+}
+
+static void on_behind(void *owner, struct job *job)
+{
+    struct fixture *f = owner;
+
+    (void)job;
+    f->behind_count++;
 }
 
 static void turn(struct fixture *f)
@@ -81,7 +101,12 @@ static struct fixture *open_fixture(size_t cores)
 {
     struct fixture *f = xcalloc(1, sizeof(*f));
     const struct scheduler_events events = {
-        .prepare = on_prepare, .measure = on_measure, .owner = f};
+        .ahead = on_ahead,
+        .behind = on_behind,
+        .prepare = on_prepare,
+        .measure = on_measure,
+        .owner = f,
+    };
 
     workshop_open(&f->w, cores);
     f->scheduler = f->w.parts.scheduler;
@@ -281,6 +306,58 @@ static void a_search_without_budget_waits_and_lets_others_pass(void **state)
     close_fixture(f);
 }
 
+static void as_many_as_there_are_devices_are_told_to_be_next(void **state)
+{
+    struct fixture *f = open_fixture(2);
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        (void)add(f, "s", JOB_READY);
+    }
+    turn(f);
+    assert_int_equal(f->count, 2);
+    assert_int_equal(f->ahead_count, 2);
+    assert_int_equal(f->ahead[0], 3);
+    assert_int_equal(f->ahead[1], 4);
+    end_one(f, 1);
+    turn(f);
+    assert_int_equal(f->begun[2].job->id, 3);
+    assert_int_equal(f->ahead_count, 3);
+    assert_int_equal(f->ahead[2], 5);
+    turn(f);
+    assert_int_equal(f->ahead_count, 3); // each once
+    assert_int_equal(f->behind_count, 0);
+    close_fixture(f);
+}
+
+// Nobody is promised a device: who is told to be next may be overtaken until it is free.
+static void who_is_next_is_decided_when_a_device_is_free(void **state)
+{
+    struct fixture *f = open_fixture(1);
+    struct job *next[4];
+
+    (void)state;
+    (void)add(f, "s", JOB_READY);
+    turn(f);
+    for (size_t i = 0; i < 4; i++) {
+        next[i] = make(f, "s", JOB_READY);
+        next[i]->priority = 9 - i;
+        scheduler_add(f->scheduler, next[i]);
+        turn(f);
+        assert_int_equal(f->ahead_count, i + 1);
+        assert_int_equal(f->ahead[i], next[i]->id);
+    }
+    assert_int_equal(f->behind_count, 2); // no more than two are kept for one device
+    scheduler_remove(f->scheduler, next[3]);
+    end_one(f, 1);
+    turn(f);
+    assert_ptr_equal(f->begun[1].job, next[2]);
+    end_one(f, 1);
+    turn(f);
+    assert_ptr_equal(f->begun[2].job, next[1]);
+    close_fixture(f);
+}
+
 static void a_host_that_starts_nothing_keeps_jobs_from_devices(void **state)
 {
     struct fixture *f = open_fixture(1);
@@ -341,6 +418,8 @@ int main(void)
         cmocka_unit_test(an_interactive_job_goes_first_unless_it_will_be_long),
         cmocka_unit_test(every_ready_device_gets_a_job_of_its_own),
         cmocka_unit_test(a_search_without_budget_waits_and_lets_others_pass),
+        cmocka_unit_test(as_many_as_there_are_devices_are_told_to_be_next),
+        cmocka_unit_test(who_is_next_is_decided_when_a_device_is_free),
         cmocka_unit_test(a_host_that_starts_nothing_keeps_jobs_from_devices),
         cmocka_unit_test(nothing_begins_after_a_stop),
         cmocka_unit_test(a_compiler_is_kept_waiting_only_where_cores_are_shared),

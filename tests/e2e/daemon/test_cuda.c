@@ -259,13 +259,32 @@ static int teller(struct daemon_client *client, const char *search, const char *
     return pid;
 }
 
-static void a_search_keeps_its_process(void **state)
+static void searches_of_a_tenant_share_a_process(void **state)
 {
     struct daemon_client *client = *state;
     unsigned answered;
     int pid = teller(client, "one", "1", false, &answered);
 
     assert_int_equal(answered, 0);
+    assert_int_equal(teller(client, "one", "2", false, &answered), pid);
+    assert_int_equal(teller(client, "two", "3", false, &answered), pid);
+    assert_int_equal(answered, 2);
+    int other = teller(client, "one", "5", true, &answered);
+    assert_int_not_equal(other, pid);
+    assert_int_equal(answered, 0);
+    assert_int_equal(teller(client, "two", "6", false, &answered), other);
+}
+
+static void a_search_keeps_its_process_where_they_are_not_shared(void **state)
+{
+    struct daemon_client *client = *state;
+    unsigned answered;
+
+    daemon_client_disconnect(client);
+    assert_int_equal(program_stop(&client->program), 0);
+    client->option[2] = "--share-processes=search";
+    assert_true(daemon_client_start(client));
+    int pid = teller(client, "one", "1", false, &answered);
     assert_int_equal(teller(client, "one", "2", false, &answered), pid);
     assert_int_equal(answered, 1);
     int other = teller(client, "two", "3", false, &answered);
@@ -428,7 +447,8 @@ int main(void)
         TEST(the_compiler_is_told_all_about_it, set_up_one),
         TEST(a_source_is_compiled_for_its_role, set_up_one),
         TEST(an_object_for_another_target_is_a_lie, set_up_one),
-        TEST(a_search_keeps_its_process, set_up_one),
+        TEST(searches_of_a_tenant_share_a_process, set_up_one),
+        TEST(a_search_keeps_its_process_where_they_are_not_shared, set_up_one),
         TEST(a_gpu_that_does_not_start_is_the_devices_fault, set_up_one),
         TEST(a_lost_or_retired_process_is_replaced, set_up_one),
         TEST(cancelling_ends_the_process, set_up_one),
