@@ -378,6 +378,7 @@ double device_release(struct device *device, uint64_t now_ns)
 {
     uint64_t held = device_job_ns(device, now_ns);
 
+    device->since_ns = now_ns - held;
     device->waiting = false;
     device->job = 0;
     device->held_ns += held;

@@ -20,7 +20,7 @@
 #define MEASURE_GROUP_MEMORY (4 * MEASURE_MEMORY)
 #define MEASURE_GROUP_PROCESSES 64             // and threads; a handful is normal
 #define MEASURE_OUTCOME_MAX ((size_t)16 << 20) // bytes
-#define MEASURE_AHEAD_MAX ((size_t)4 << 20)    // bytes of the longest plan that is kept ahead
+#define MEASURE_AHEAD_MAX ((size_t)4 << 20)    // bytes of blobs that are kept ahead for a run
 #define MEASURE_DISTURBED_MAX                                                                      \
     3 // disturbed runs of one job; the last one's result counts all the same
 

@@ -103,10 +103,7 @@ static void pack_ahead(struct run *run)
     fill_plan(run, &plan);
     run->packed = cache_pack(&measure_plan_message, &plan);
     message_clear(&measure_plan_message, &plan);
-    if (!run->packed.data || run->packed.len > MEASURE_AHEAD_MAX) {
-        bytes_clear(&run->packed);
-        run->failed = true; // it is read again when it is needed
-    }
+    run->failed = !run->packed.data; // it is read again when it is needed
 }
 
 struct bytes measure_pack(struct run *run)
@@ -133,6 +130,24 @@ struct bytes measure_pack(struct run *run)
 
 // --- what comes back
 
+// Everything has been read ahead. What is too large to be kept is read again when it is needed.
+static void keep_ahead(struct run *run)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < RUN_BLOB_COUNT; i++) {
+        len += run->blob[i].len;
+    }
+    if (len > MEASURE_AHEAD_MAX) {
+        for (size_t i = 0; i < RUN_BLOB_COUNT; i++) {
+            bytes_clear(&run->blob[i]);
+        }
+        run->failed = true;
+    } else if (!run->failed && !run->packed.data && run->device_class->target) {
+        pack_ahead(run);
+    }
+}
+
 static void come_back(struct run *run)
 {
     if (--run->pending > 0) {
@@ -148,8 +163,8 @@ static void come_back(struct run *run)
         measure_go_on(run);
     } else if (!run->job) {
         measure_run_free(run);
-    } else if (!run->failed && !run->packed.data && run->device_class->target) {
-        pack_ahead(run);
+    } else {
+        keep_ahead(run);
     }
 }
 

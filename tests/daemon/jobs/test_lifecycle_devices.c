@@ -6,6 +6,7 @@
 #include "tests/support/workshop.h"
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,11 +132,46 @@ static void a_job_that_is_prepared_can_be_cancelled(void **state)
     close_workshop(w);
 }
 
+// What the next measurement needs is there before the device is free.
+static void the_next_job_reads_nothing_when_its_device_is_free(void **state)
+{
+    struct workshop *w = open_workshop(1);
+    struct device *device = &w->devices.device[0];
+    char *root = xasprintf("%s/blobs", w->dir);
+    char *aside = xasprintf("%s/aside", w->dir);
+    struct job *one = workshop_submit(w, JOB_MEASURE, "k1", "one", NULL);
+
+    (void)state;
+    workshop_compile_until(w, one, JOB_RUNNING);
+    struct job *two = workshop_submit(w, JOB_MEASURE, "k2", "two", NULL);
+    workshop_compile_until(w, two, JOB_READY);
+    while (!two->ahead) {
+        workshop_turn(w);
+    }
+    workshop_settle(w);
+    assert_int_equal(rename(root, aside), 0);
+    (void)snprintf(device->uuid, sizeof(device->uuid), "GPU-1");
+    device->core = -1;
+    size_t begun = w->begun;
+    workshop_measured(w, workshop_execution(w, "measure"), VERDICT_WRONG);
+    struct execution *next = workshop_execution(w, "cuda-measure");
+    assert_int_equal(w->begun, begun + 1);
+    assert_int_equal(two->state, JOB_RUNNING);
+    assert_int_equal(two->attempt, 0);
+    workshop_measured(w, next, VERDICT_WRONG);
+    workshop_until_state(w, two, JOB_DONE);
+    assert_int_equal(rename(aside, root), 0);
+    free(aside);
+    free(root);
+    close_workshop(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_measured_again_runs_on_another_device),
         cmocka_unit_test(a_job_that_is_prepared_can_be_cancelled),
+        cmocka_unit_test(the_next_job_reads_nothing_when_its_device_is_free),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
