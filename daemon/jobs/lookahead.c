@@ -72,7 +72,8 @@ void lookahead_fill(struct lookahead *lookahead, const struct fair_terms *terms,
     struct queue *queue = lookahead->device_class->queue;
     struct queue_entry *entry[LOOKAHEAD_MAX];
     struct fair_terms any = *terms;
-    size_t wanted = terms->devices < LOOKAHEAD_MAX ? terms->devices : LOOKAHEAD_MAX;
+    size_t each = LOOKAHEAD_EACH * (size_t)terms->devices;
+    size_t wanted = each < LOOKAHEAD_MAX ? each : LOOKAHEAD_MAX;
 
     any.sole = 0; // the device that is free next is not known
     if (wanted == 0 || queue_preview(queue, &any, now_s, entry, 1) == 0 ||

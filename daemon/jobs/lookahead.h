@@ -7,7 +7,10 @@
 #include "daemon/devices/device.h"
 #include "daemon/state/job.h"
 
-#define LOOKAHEAD_MAX 16 // jobs that are looked for at once; no more than there are devices
+// Jobs that are looked for: so many for each device, because the answer of the cache may wait for
+// several flushes of the ledger, each as long as a short measurement; and so many altogether.
+#define LOOKAHEAD_EACH 4
+#define LOOKAHEAD_MAX 32
 #define LOOKAHEAD_KEPT (2 * LOOKAHEAD_MAX)
 
 // Zeroed at first but for the class.
@@ -25,7 +28,7 @@ struct lookahead_events {
 };
 
 // Looks who goes next where that is worth it: when the very next job is not known, or fewer than
-// three quarters of as many as there are devices are known.
+// three quarters of those that are looked for.
 void lookahead_fill(struct lookahead *lookahead, const struct fair_terms *terms, double now_s,
                     const struct lookahead_events *events);
 // The job has left its queue. No event follows. No effect for a job that is not ahead.

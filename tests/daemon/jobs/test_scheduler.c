@@ -1,4 +1,5 @@
 // Who begins, in which order, and what keeps a job waiting. The test stands in for the stages.
+#include "daemon/jobs/lookahead.h"
 #include "daemon/jobs/scheduler.h"
 #include "daemon/run/executors.h"
 #include "daemon/run/setup.h"
@@ -306,26 +307,29 @@ static void a_search_without_budget_waits_and_lets_others_pass(void **state)
     close_fixture(f);
 }
 
-static void as_many_as_there_are_devices_are_told_to_be_next(void **state)
+static void some_jobs_for_each_device_are_told_to_be_next(void **state)
 {
     struct fixture *f = open_fixture(2);
 
     (void)state;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 14; i++) {
         (void)add(f, "s", JOB_READY);
     }
     turn(f);
     assert_int_equal(f->count, 2);
-    assert_int_equal(f->ahead_count, 2);
-    assert_int_equal(f->ahead[0], 3);
-    assert_int_equal(f->ahead[1], 4);
+    assert_int_equal(f->ahead_count, 2 * LOOKAHEAD_EACH);
+    for (size_t i = 0; i < 2; i++) {
+        end_one(f, 1);
+        turn(f);
+        assert_int_equal(f->begun[2 + i].job->id, 3 + i);
+        assert_int_equal(f->ahead_count, 8); // three quarters are enough
+    }
     end_one(f, 1);
     turn(f);
-    assert_int_equal(f->begun[2].job->id, 3);
-    assert_int_equal(f->ahead_count, 3);
-    assert_int_equal(f->ahead[2], 5);
-    turn(f);
-    assert_int_equal(f->ahead_count, 3); // each once
+    assert_int_equal(f->ahead_count, 11);
+    for (size_t i = 0; i < f->ahead_count; i++) {
+        assert_int_equal(f->ahead[i], i + 3); // each once, in order
+    }
     assert_int_equal(f->behind_count, 0);
     close_fixture(f);
 }
@@ -334,27 +338,27 @@ static void as_many_as_there_are_devices_are_told_to_be_next(void **state)
 static void who_is_next_is_decided_when_a_device_is_free(void **state)
 {
     struct fixture *f = open_fixture(1);
-    struct job *next[4];
+    struct job *next[2 * LOOKAHEAD_EACH + 2];
 
     (void)state;
     (void)add(f, "s", JOB_READY);
     turn(f);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(next); i++) {
         next[i] = make(f, "s", JOB_READY);
-        next[i]->priority = 9 - i;
+        next[i]->priority = 20 - i;
         scheduler_add(f->scheduler, next[i]);
         turn(f);
         assert_int_equal(f->ahead_count, i + 1);
         assert_int_equal(f->ahead[i], next[i]->id);
     }
-    assert_int_equal(f->behind_count, 2); // no more than two are kept for one device
-    scheduler_remove(f->scheduler, next[3]);
+    assert_int_equal(f->behind_count, 2); // no more than eight are kept for one device
+    scheduler_remove(f->scheduler, next[9]);
     end_one(f, 1);
     turn(f);
-    assert_ptr_equal(f->begun[1].job, next[2]);
+    assert_ptr_equal(f->begun[1].job, next[8]);
     end_one(f, 1);
     turn(f);
-    assert_ptr_equal(f->begun[2].job, next[1]);
+    assert_ptr_equal(f->begun[2].job, next[7]);
     close_fixture(f);
 }
 
@@ -418,7 +422,7 @@ int main(void)
         cmocka_unit_test(an_interactive_job_goes_first_unless_it_will_be_long),
         cmocka_unit_test(every_ready_device_gets_a_job_of_its_own),
         cmocka_unit_test(a_search_without_budget_waits_and_lets_others_pass),
-        cmocka_unit_test(as_many_as_there_are_devices_are_told_to_be_next),
+        cmocka_unit_test(some_jobs_for_each_device_are_told_to_be_next),
         cmocka_unit_test(who_is_next_is_decided_when_a_device_is_free),
         cmocka_unit_test(a_host_that_starts_nothing_keeps_jobs_from_devices),
         cmocka_unit_test(nothing_begins_after_a_stop),
