@@ -131,10 +131,11 @@ static json_t *show_cases(const struct result *result)
 json_t *show_accounts(const struct accounts *a)
 {
     return !a ? json_null()
-              : json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queue", show_number(a->queue),
-                          "compile", show_number(a->compile), "start", show_number(a->start),
-                          "inputs", show_number(a->inputs), "verify", show_number(a->verify),
-                          "time", show_number(a->time), "held", show_number(a->held));
+              : json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queue",
+                          show_number(a->queue), "compile", show_number(a->compile), "start",
+                          show_number(a->start), "inputs", show_number(a->inputs), "verify",
+                          show_number(a->verify), "time", show_number(a->time), "held",
+                          show_number(a->held), "wait", show_number(a->wait));
 }
 
 json_t *show_result(const struct result *result)

@@ -5,7 +5,9 @@
 //   2. finish_start, when discovery has found the devices: scheduler, compiler, lifecycle and what
 //      belongs to them; accounts, jobs and administration from the ledger; the ledger's thread; the
 //      service.
-//   3. Unfinished jobs begin again, and on_ready is called.
+//   3. Unfinished jobs begin again, and the processes of GPUs are started, one after the other. A
+//      GPU takes jobs when its first one is ready. on_ready is called when the first device of all
+//      takes jobs, so that what is said to be ready can serve; the others join later.
 //
 // daemon_stop.c has the way down.
 #include "daemon/daemon.h"
@@ -76,23 +78,6 @@ static void create_parts(struct daemon *daemon)
     };
 }
 
-// Starts processes for measurements and compilations on GPUs ahead of the first job. No-op without
-// GPUs.
-static void prestart_executors(const struct daemon_parts *parts)
-{
-    bool any = false;
-
-    for (size_t i = 0; i < parts->devices->count; i++) {
-        if (device_is_gpu(&parts->devices->device[i])) {
-            run_prestart(parts, &parts->devices->device[i]);
-            any = true;
-        }
-    }
-    if (any) {
-        compiler_keep_ready(parts->compiler);
-    }
-}
-
 static int open_service(struct daemon *daemon, struct err *err)
 {
     struct service_config service = {
@@ -135,7 +120,7 @@ static void on_tick(uv_timer_t *timer)
     executors_tick(daemon->parts.executors);
 }
 
-static void log_ready(const struct daemon *daemon)
+static void log_ready(const struct daemon *daemon, size_t starting)
 {
     const struct daemon_config *config = &daemon->config;
     const struct device_class *device_class = daemon->devices.classes;
@@ -148,17 +133,74 @@ static void log_ready(const struct daemon *daemon)
         log_event(LOG_INFO, "http url=%s", daemon->parts.http);
     }
     log_event(LOG_NOTICE,
-              "ready url=%s devices=%zu compile_slots=%zu sandbox=%s exclusive=%s state=%s",
-              service_url(daemon->parts.service), daemon->devices.count,
+              "ready url=%s devices=%zu starting=%zu compile_slots=%zu sandbox=%s exclusive=%s"
+              " state=%s",
+              service_url(daemon->parts.service), daemon->devices.count, starting,
               daemon->parts.limits.compile_slots, config->sandbox_off ? "off" : "on",
               config->cores.exclusive ? "yes" : "no", config->state_dir);
+}
+
+// Says that the daemon is ready when a device can serve, or none is being started.
+static void announce(struct daemon *daemon)
+{
+    size_t starting = 0;
+
+    for (size_t i = 0; i < daemon->devices.count; i++) {
+        starting += daemon->devices.device[i].starting;
+    }
+    if (daemon->announced || daemon->stopping ||
+        (starting > 0 && starting == daemon->devices.count)) {
+        return;
+    }
+    daemon->announced = true;
+    log_ready(daemon, starting);
+    daemon->config.on_ready(daemon->config.owner, service_url(daemon->parts.service));
+}
+
+// A GPU whose process does not start takes jobs as well: they are lost on it, and so it is found at
+// fault (device_failed).
+static void on_gpu_started(void *owner, const char *failure)
+{
+    struct gpu_start *start = owner;
+
+    (void)failure; // it is in the log
+    device_started(start->device);
+    scheduler_wake(start->daemon->parts.scheduler);
+    announce(start->daemon);
+}
+
+// Starts processes for measurements and compilations on GPUs ahead of the first job. No-op without
+// GPUs.
+static void prestart_executors(struct daemon *daemon)
+{
+    const struct devices *devices = &daemon->devices;
+    bool any = false;
+
+    daemon->gpu_starts = xcalloc(devices->count + 1, sizeof(*daemon->gpu_starts));
+    for (size_t i = 0; i < devices->count; i++) {
+        struct device *device = &devices->device[i];
+        struct gpu_start *start = &daemon->gpu_starts[i];
+
+        if (device_is_gpu(device)) {
+            *start = (struct gpu_start){.daemon = daemon, .device = device};
+            device_starts(device);
+            any = true;
+        }
+    }
+    for (size_t i = 0; i < devices->count; i++) {
+        if (daemon->gpu_starts[i].device) {
+            run_prestart(&daemon->parts, daemon->gpu_starts[i].device, on_gpu_started,
+                         &daemon->gpu_starts[i]);
+        }
+    }
+    if (any) {
+        compiler_keep_ready(daemon->parts.compiler);
+    }
 }
 
 // Makes the parts that need the devices, reloads the ledger, and serves.
 static int finish_start(struct daemon *daemon, struct err *err)
 {
-    const struct daemon_config *config = &daemon->config;
-
     create_parts(daemon);
     int rc = budgets_load(daemon->parts.accounts, daemon->parts.ledger, err);
     rc = rc == 0 ? reload_jobs(&daemon->parts, err) : rc;
@@ -168,13 +210,12 @@ static int finish_start(struct daemon *daemon, struct err *err)
     if (rc != 0) {
         return rc;
     }
+    prestart_executors(daemon);
     reload_requeue(&daemon->parts);
-    prestart_executors(&daemon->parts);
     daemon->watch = watch_create(&daemon->parts);
     (void)uv_timer_start(&daemon->tick, on_tick, TICK_MS, TICK_MS);
     sweeper_tick(&daemon->sweeper); // counts what is there; blobs wait for that
-    log_ready(daemon);
-    config->on_ready(config->owner, service_url(daemon->parts.service));
+    announce(daemon);
     return 0;
 }
 
@@ -263,6 +304,7 @@ static struct daemon_limits limits_of(const struct daemon_config *config)
         .sandbox_off = config->sandbox_off,
         .exclusive = config->cores.exclusive,
         .share_gpus = config->share_gpus,
+        .share_processes = config->share_processes,
     };
 }
 

@@ -7,6 +7,7 @@
 #include "common/err.h"
 #include "daemon/devices/cores.h"
 #include "daemon/devices/device_spec.h"
+#include "daemon/state/parts.h"
 #include "net/auth/identity.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +35,7 @@ struct daemon_config {
     uint64_t page_max;              // limit of the ledger's pages, for tests; 0 for no limit
     bool sandbox_off;               // for development: child processes are not confined
     bool share_gpus;                // other programs may use the GPUs during a measurement
+    enum share_processes share_processes; // who may have the same process of a GPU
     // Called when the daemon serves at `url`.
     void (*on_ready)(void *owner, const char *url);
     // Called when the daemon has ended. error is NULL after daemon_stop; otherwise it says why the

@@ -17,6 +17,12 @@
 #include "daemon/upkeep/watch.h"
 #include <uv.h>
 
+// A GPU whose first process is being started.
+struct gpu_start {
+    struct daemon *daemon;
+    struct device *device;
+};
+
 struct daemon {
     struct daemon_config config;
     struct daemon_parts parts; // what its members point to is owned here
@@ -25,6 +31,7 @@ struct daemon {
     struct discovery discovery;
     struct secret secret;
     struct devices devices;
+    struct gpu_start *gpu_starts; // one for each device
     struct watch *watch;
     struct sweeper sweeper;
     struct dispatch *dispatch;
@@ -34,6 +41,7 @@ struct daemon {
     uv_timer_t stop;         // calls on_stop_poll
     uint64_t stop_since_ms;  // when daemon_stop was called, on the loop's clock
     bool stop_when_idle;     // daemon_stop_when_idle was called
+    bool announced;          // on_ready was called
     bool stopping;           // daemon_stop was called
     struct err error;        // why the daemon ends; no code after daemon_stop
 };

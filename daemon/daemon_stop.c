@@ -140,6 +140,7 @@ void daemon_free(struct daemon *daemon)
     watch_free(daemon->watch);
     administration_free(daemon->parts.administration);
     devices_release(&daemon->devices);
+    free(daemon->gpu_starts);
     blob_store_free(daemon->parts.blobs);
     executors_free(daemon->parts.executors);
     cgroups_free(daemon->cgroups);

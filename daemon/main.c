@@ -31,6 +31,7 @@ struct settings {
     char *devices;
     char *state;
     char *sandbox;
+    char *share_processes;
     char *exec;
     char *log_level;
     char *log_format;
@@ -79,6 +80,11 @@ static const struct option_row option_table[] = {
     {"pageable-gpus", 0, OPTION_FLAG, AT(pageable_gpus), NULL, NULL, 0, 0, NULL,
      "use GPUs whose kernels can read the memory of kcast-exec, too; a candidate may then read how"
      " it is judged"},
+    {"share-processes", 0, OPTION_CHOICE, AT(share_processes), "WHO", "tenant", 0, 0,
+     "all|tenant|search",
+     "whose candidates may be measured by one process of a GPU, one after the other: what a GPU "
+     "keeps"
+     " between them is not all cleared (docs/security.md)"},
     {"exec", 0, OPTION_TEXT, AT(exec), "PATH", NULL, 0, 0, NULL,
      "kcast-exec; default: beside kcastd, else in ../libexec/kernelcast"},
     {"exec-slack", 0, OPTION_DURATION, AT(slack_ns), "TIME", "120s", 0, 0, NULL,
@@ -392,6 +398,13 @@ static size_t wanted_cores(const struct device_spec *device_spec)
                                         : CORES_AUTO;
 }
 
+static enum share_processes share_processes_of(const char *name)
+{
+    return strcmp(name, "all") == 0      ? SHARE_PROCESSES_ALL
+           : strcmp(name, "search") == 0 ? SHARE_PROCESSES_SEARCH
+                                         : SHARE_PROCESSES_TENANT;
+}
+
 static int configure(struct daemon_config *config, struct settings *settings, struct err *err)
 {
     if (!settings->state || !settings->state[0]) {
@@ -437,6 +450,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     config->page_max = fault_pages();
     config->share_gpus = settings->share_gpus;
     config->device_spec.pageable = settings->pageable_gpus;
+    config->share_processes = share_processes_of(settings->share_processes);
     config->sandbox_off = strcmp(settings->sandbox, "off") == 0;
     return rc;
 }

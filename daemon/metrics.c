@@ -83,7 +83,7 @@ static void write_devices(struct strbuf *out, const struct devices *devices, uin
     begin(out, "device_held_seconds_total", "counter", "Seconds a device was held for jobs.");
     for (size_t i = 0; i < devices->count; i++) {
         const struct device *device = &devices->device[i];
-        uint64_t running_ns = device->job != 0 ? now_ns - device->since_ns : 0;
+        uint64_t running_ns = device_job_ns(device, now_ns);
 
         sample(out, "device_held_seconds_total", "device", device->name, NULL, NULL,
                clock_seconds(device->held_ns + running_ns));

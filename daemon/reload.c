@@ -42,6 +42,7 @@ static int reload_job(void *owner, const struct ledger_job *row, struct err *err
     job->reason = row->reason ? xstrdup(row->reason) : NULL;
     job->cause = (uint8_t)(row->cause < JOB_CAUSE_COUNT ? row->cause : JOB_CAUSE_NONE);
     job->journalled = true;
+    job->restarted = true;
     struct err defect = ERR_INIT;
     if (apply_row(parts, job, row, &defect) != 0 && !finished) {
         // reload_requeue buries it; the ledger's thread is not there yet.

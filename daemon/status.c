@@ -37,7 +37,7 @@ static void fill_device(struct device_info *info, const struct device *device,
     info->jobs_done = device->jobs_done;
     info->held_seconds = clock_seconds(device->held_ns);
     if (device->job != 0) {
-        info->busy_seconds = clock_seconds(now_ns - device->since_ns);
+        info->busy_seconds = clock_seconds(device_job_ns(device, now_ns));
     }
     info->readings = device_readings(device, now_ns, &info->readings_count);
     info->facts = xcalloc(device_class->facts_count + 1, sizeof(*info->facts));

@@ -93,7 +93,7 @@ static int check_case(const struct case_result *c, struct err *err)
 static int check_accounts(const struct accounts *a, struct err *err)
 {
     const double seconds[] = {a->queue,  a->compile, a->start, a->inputs,
-                              a->verify, a->time,    a->held};
+                              a->verify, a->time,    a->held,  a->wait};
 
     for (size_t i = 0; i < ARRAY_LEN(seconds); i++) {
         if (!absent_or_within(seconds[i], 0, SECONDS_MAX)) {

@@ -93,7 +93,7 @@ static void print_accounts(const struct accounts *seconds)
     } row[] = {
         {"waited", seconds->queue},  {"compiling", seconds->compile}, {"starting", seconds->start},
         {"inputs", seconds->inputs}, {"verifying", seconds->verify},  {"timing", seconds->time},
-        {"device", seconds->held},
+        {"process", seconds->wait},  {"device", seconds->held},
     };
     for (size_t i = 0; i < ARRAY_LEN(row); i++) {
         seconds_line(row[i].name, row[i].value);

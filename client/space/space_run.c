@@ -44,7 +44,7 @@ static void cut_accounts(struct accounts *seconds)
 {
     if (seconds) {
         double *all[] = {&seconds->queue,  &seconds->compile, &seconds->start, &seconds->inputs,
-                         &seconds->verify, &seconds->time,    &seconds->held};
+                         &seconds->verify, &seconds->time,    &seconds->held,  &seconds->wait};
 
         for (size_t i = 0; i < ARRAY_LEN(all); i++) {
             *all[i] = cut(*all[i]);

@@ -3,7 +3,7 @@
 // when two come together: a GPU that is drained during a quarantine is still in quarantine when it
 // is undrained.
 //
-//   lost > quarantined > draining > probing > suspect > busy > ready
+//   lost > quarantined > draining > probing > suspect > starting > busy > ready
 //
 // Three executors lost by different jobs in a row are the device's fault; lost by the same job,
 // they are the job's. A core then goes into quarantine. A GPU is probed first, and goes into
@@ -44,6 +44,8 @@ const char *device_why(const struct device *device)
         return device->suspicion[0] ? device->suspicion : "an operator asked for a probe";
     case DEVICE_SUSPECT:
         return device->suspicion[0] ? device->suspicion : device->throttle_reason;
+    case DEVICE_STARTING:
+        return "its first process is being started";
     default:
         return NULL;
     }
@@ -71,16 +73,19 @@ static enum device_state state_of(const struct device *device)
     if (device->suspicion[0] || device->throttle_reason[0]) {
         return DEVICE_SUSPECT;
     }
+    if (device->starting) {
+        return DEVICE_STARTING;
+    }
     return device->job != 0 ? DEVICE_BUSY : DEVICE_READY;
 }
 
 void device_settle(struct device *device)
 {
     static const enum log_level level[] = {
-        [DEVICE_READY] = LOG_NOTICE,    [DEVICE_BUSY] = LOG_DEBUG,
-        [DEVICE_SUSPECT] = LOG_NOTICE,  [DEVICE_PROBING] = LOG_INFO,
-        [DEVICE_DRAINING] = LOG_NOTICE, [DEVICE_QUARANTINED] = LOG_ERROR,
-        [DEVICE_LOST] = LOG_ERROR,
+        [DEVICE_READY] = LOG_NOTICE,      [DEVICE_BUSY] = LOG_DEBUG,
+        [DEVICE_STARTING] = LOG_INFO,     [DEVICE_SUSPECT] = LOG_NOTICE,
+        [DEVICE_PROBING] = LOG_INFO,      [DEVICE_DRAINING] = LOG_NOTICE,
+        [DEVICE_QUARANTINED] = LOG_ERROR, [DEVICE_LOST] = LOG_ERROR,
     };
     enum device_state before = device->state;
 
@@ -347,17 +352,34 @@ bool devices_tick(struct devices *devices, uint64_t now_ns)
     return any;
 }
 
-void device_hold(struct device *device, uint64_t job, uint64_t now_ns)
+void device_lease(struct device *device, uint64_t job, uint64_t now_ns)
 {
     device->job = job;
-    device->since_ns = now_ns;
+    device->leased_ns = device->since_ns = now_ns;
+    device->waiting = true;
     device_settle(device);
+}
+
+void device_hold(struct device *device, uint64_t job, uint64_t now_ns)
+{
+    device->leased_ns = device->job == job ? device->leased_ns : now_ns;
+    device->job = job;
+    device->since_ns = now_ns;
+    device->waiting = false;
+    device_settle(device);
+}
+
+uint64_t device_job_ns(const struct device *device, uint64_t now_ns)
+{
+    return device->job != 0 && !device->waiting ? now_ns - device->since_ns : 0;
 }
 
 double device_release(struct device *device, uint64_t now_ns)
 {
-    uint64_t held = now_ns - device->since_ns;
+    uint64_t held = device_job_ns(device, now_ns);
 
+    device->since_ns = now_ns - held;
+    device->waiting = false;
     device->job = 0;
     device->held_ns += held;
     device_settle(device);
@@ -431,6 +453,18 @@ void device_lose(struct device *device, bool stuck, const char *reason)
     device_settle(device);
 }
 
+void device_starts(struct device *device)
+{
+    device->starting = true;
+    device_settle(device);
+}
+
+void device_started(struct device *device)
+{
+    device->starting = false;
+    device_settle(device);
+}
+
 void device_found(struct device *device)
 {
     if (device->loss[0] && !device->stuck) {
@@ -463,32 +497,4 @@ void device_probe_ends(struct device *device, const char *failure, uint64_t now_
     device->probe_passed = true;
     device->failures = 0;
     device_settle(device);
-}
-
-void device_take_readings(struct device *device, struct fact *readings_taken, size_t count,
-                          uint64_t now_ns)
-{
-    for (size_t i = 0; i < device->readings_count; i++) {
-        message_clear(&fact_message, &device->readings[i]);
-    }
-    free(device->readings);
-    device->readings = readings_taken;
-    device->readings_count = count;
-    device->read_ns = now_ns;
-}
-
-struct fact *device_readings(const struct device *device, uint64_t now_ns, size_t *ret_count)
-{
-    size_t count = device->readings_count;
-    struct fact *ret = xcalloc(count + 1, sizeof(*ret));
-
-    for (size_t i = 0; i < count; i++) {
-        message_copy(&fact_message, &ret[i], &device->readings[i]);
-    }
-    if (count > 0) {
-        ret[count++] = (struct fact){.name = xstrdup("read_seconds_ago"),
-                                     .value = clock_seconds(now_ns - device->read_ns)};
-    }
-    *ret_count = count;
-    return ret;
 }

@@ -30,6 +30,7 @@
 #define DEVICE_STATES(X)                                                                           \
     X(READY, "ready")             /* takes the next job */                                         \
     X(BUSY, "busy")               /* held for a job */                                             \
+    X(STARTING, "starting")       /* its first process is being started */                         \
     X(SUSPECT, "suspect")         /* it is throttled, or is to be probed */                        \
     X(PROBING, "probing")         /* kcast-exec tries it */                                        \
     X(DRAINING, "draining")       /* an operator keeps it from jobs */                             \
@@ -89,9 +90,12 @@ struct device {
     uint64_t until_ns;        // end of the quarantine
     device_reason loss;       // the device is gone, or held by a process that does not die
     bool stuck;               // lost to a process that does not die: it never returns
+    bool starting;            // its first process is being started
     // The job that holds it.
-    uint64_t job;      // number, 0: none
-    uint64_t since_ns; // since when it holds the device
+    uint64_t job;       // number, 0: none
+    uint64_t leased_ns; // since when the device is kept for it
+    bool waiting;       // it is kept, and its process is not ready or has no plan yet
+    uint64_t since_ns;  // since when it holds the device; while it waits, leased_ns
     // What has happened on it.
     uint64_t held_ns;     // time held by all jobs so far
     uint64_t jobs_done;   // runs that ended with an outcome
@@ -161,8 +165,14 @@ struct device *devices_to_probe(const struct devices *devices);
 // probation, and a GPU is probed first. Returns true when something has ended.
 bool devices_tick(struct devices *devices, uint64_t now_ns);
 
-// The job holds the device from now on: READY becomes BUSY.
+// The device is kept for the job from now on: READY becomes BUSY. No time counts as held until
+// device_hold.
+void device_lease(struct device *device, uint64_t job, uint64_t now_ns);
+// The job holds the device from now on: READY becomes BUSY if it was not leased before. The time
+// that is held counts from here.
 void device_hold(struct device *device, uint64_t job, uint64_t now_ns);
+// How long the job has held the device; 0 when none does.
+uint64_t device_job_ns(const struct device *device, uint64_t now_ns);
 // The job no longer holds the device. Returns the seconds for which it did. The caller then says
 // how the run went, by one of the next two functions.
 double device_release(struct device *device, uint64_t now_ns);
@@ -189,6 +199,10 @@ void device_quarantine(struct device *device, const char *reason, uint64_t now_n
 // The device cannot be reached any more. stuck: a process on it does not die, so it stays lost
 // until the daemon restarts.
 void device_lose(struct device *device, bool stuck, const char *reason);
+// The first process of a GPU is being started: it takes no jobs until device_started, which is
+// called however that has ended.
+void device_starts(struct device *device);
+void device_started(struct device *device);
 // The device can be reached. One that was lost and is not stuck has to pass a probe.
 void device_found(struct device *device);
 
@@ -221,6 +235,8 @@ void device_inspection_put_off(struct device *device);
 void device_settle(struct device *device);
 // The device has to pass a probe first. The caller calls device_settle afterwards.
 void device_suspect(struct device *device, const char *reason);
+
+// The next two are in device_readings.c.
 
 // Stores what NVML reads now. The facts are taken.
 void device_take_readings(struct device *device, struct fact *readings_taken, size_t count,

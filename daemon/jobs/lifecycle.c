@@ -5,6 +5,8 @@
 //   prepare    The scheduler says that the job may be prepared. preparation.c reads its problem and
 //              has its sources compiled by compiler.c.
 //   queue      Everything is compiled. The job waits in the queue of its class of devices.
+//   ahead      The scheduler sees that the job goes soon. measure.c reads what its run needs. This is
+//              no stage of its own: the job stays in the queue.
 //   measure    The scheduler has chosen a device. measure.c runs the job there.
 //   complete   completion.c writes the end into the ledger and then wakes those who wait for it.
 //
@@ -24,6 +26,7 @@
 #include "common/log.h"
 #include "daemon/jobs/charging.h"
 #include "daemon/jobs/completion.h"
+#include "daemon/jobs/first_device.h"
 #include "daemon/jobs/preparation.h"
 #include "daemon/jobs/scheduler.h"
 #include "daemon/run/compiler.h"
@@ -40,6 +43,7 @@ struct lifecycle {
     const struct daemon_parts *parts;
     struct preparation_events preparation; // callbacks of preparations
     struct run_events run;                 // callbacks of runs
+    struct first_devices first;            // where candidates were measured last
     bool stopping;                         // lifecycle_stop was called
 };
 
@@ -82,6 +86,15 @@ static void prepare(void *owner, struct job *job, const struct queue_grant *gran
     preparation_start(lifecycle->parts, &lifecycle->preparation, job, grant);
 }
 
+// A job that measures a candidate again does so on another device, where there is one that is idle or
+// soon will be: what a single device gets wrong is not wrong twice alike.
+static void avoid_first_device(const struct lifecycle *lifecycle, struct job *job)
+{
+    if (job->fresh && job->attempt == 0) {
+        job->queued.fair.avoid = first_devices_find(&lifecycle->first, job);
+    }
+}
+
 // The compiler has given its verdict on the candidate: VERDICT_NONE when it could be compiled.
 static void after_compilation(struct lifecycle *lifecycle, struct job *job,
                               struct compiled *compiled)
@@ -95,6 +108,7 @@ static void after_compilation(struct lifecycle *lifecycle, struct job *job,
     } else {
         job_carry_compiled(job, compiled);
         job_set_state(job, JOB_READY);
+        avoid_first_device(lifecycle, job);
         enqueue(lifecycle, job);
     }
 }
@@ -126,6 +140,26 @@ static void on_prepared(void *owner, struct job *job, const struct preparation_e
 }
 
 // --- measure
+
+static void on_read_ahead(void *owner)
+{
+    struct lifecycle *lifecycle = owner;
+
+    scheduler_was_read(lifecycle->parts->scheduler);
+}
+
+static void ahead(void *owner, struct job *job)
+{
+    struct lifecycle *lifecycle = owner;
+
+    run_prepare(lifecycle->parts, job, on_read_ahead, lifecycle);
+}
+
+static void behind(void *owner, struct job *job)
+{
+    (void)owner;
+    run_forget(job);
+}
 
 static void measure(void *owner, struct job *job, struct device *device,
                     const struct queue_grant *grant)
@@ -226,6 +260,19 @@ static void count_run(struct counters *counters, const struct run_end *end)
     counters->lost += end->outcome == RUN_LOST;
 }
 
+static void ask_again(void *owner, struct job *job)
+{
+    run_ask_again(job, owner);
+}
+
+// The job's result has gone to the cache and may answer equal jobs that have asked it already.
+static void tell_equal_jobs(const struct daemon_parts *parts, const struct job *job)
+{
+    struct digest key = run_cache_key(parts, job);
+
+    scheduler_visit_ahead(parts->scheduler, job->device_class, ask_again, &key);
+}
+
 static void on_measured(void *owner, struct job *job, struct run_end *end)
 {
     struct lifecycle *lifecycle = owner;
@@ -239,7 +286,11 @@ static void on_measured(void *owner, struct job *job, struct run_end *end)
         double *mean = &job->setup->held_s;
 
         *mean = *mean > 0 ? HELD_KEEP * *mean + (1 - HELD_KEEP) * end->held_s : end->held_s;
+        first_devices_keep(&lifecycle->first, job, devices_number(parts->devices, end->device));
         complete_measured(parts->completions, job, end->result, end->cacheable);
+        if (end->cacheable) {
+            tell_equal_jobs(parts, job);
+        }
         return;
     }
     case RUN_CACHED:
@@ -278,6 +329,7 @@ static void withdraw(struct lifecycle *lifecycle, struct job *job)
 
         scheduler_prepared(scheduler, &grant, 0);
     }
+    run_forget(job);
     run_cancel(job);
 }
 
@@ -324,8 +376,11 @@ void lifecycle_tick(struct lifecycle *lifecycle)
 struct lifecycle *lifecycle_create(const struct daemon_parts *parts)
 {
     struct lifecycle *lifecycle = xcalloc(1, sizeof(*lifecycle));
-    const struct scheduler_events events = {
-        .prepare = prepare, .measure = measure, .owner = lifecycle};
+    const struct scheduler_events events = {.ahead = ahead,
+                                            .behind = behind,
+                                            .prepare = prepare,
+                                            .measure = measure,
+                                            .owner = lifecycle};
 
     lifecycle->parts = parts;
     lifecycle->preparation = (struct preparation_events){.on_end = on_prepared, .owner = lifecycle};

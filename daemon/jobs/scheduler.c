@@ -11,16 +11,20 @@
 // own all cores (`exclusive`), nothing is compiled while something is measured. The two sides then
 // take turns by the seconds that each has used.
 //
+// When a device is free the queue decides who gets it, as late as that: nobody is promised a device.
+// But after each turn the jobs that are likely to go next are told to be `ahead` (lookahead.c), so
+// that what their measurements need is there by then.
+//
 // Invariants: `preparing` is the number of unfinished grants of the preparation queue, and
 // `running` the number of devices that are held for jobs. Nothing begins after scheduler_stop.
 #include "daemon/jobs/scheduler.h"
 #include "common/clock.h"
+#include "daemon/jobs/lookahead.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/executors.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
 #include "daemon/state/counters.h"
-#include <stddef.h>
 #include <stdlib.h>
 
 #define PREPARATIONS_EXTRA 8 // preparations at the same time beyond twice the compile slots
@@ -32,6 +36,8 @@ struct scheduler {
     struct queue *preparation_queue; // jobs in QUEUED
     size_t preparing;                // preparations in progress
     size_t running;                  // devices that are held
+    size_t reading;                  // jobs whose reading ahead has not come back
+    struct lookahead *lookaheads;    // of the classes that had READY jobs; list
     double compile_used_s;           // seconds of compiling, to take turns when `exclusive`
     double device_used_s;            // seconds of devices, likewise
     bool stopping;
@@ -67,16 +73,31 @@ void scheduler_add(struct scheduler *scheduler, struct job *job)
     scheduler_wake(scheduler);
 }
 
+static struct lookahead *lookahead_of(struct scheduler *scheduler,
+                                      struct device_class *device_class)
+{
+    struct lookahead *lookahead = scheduler->lookaheads;
+
+    while (lookahead && lookahead->device_class != device_class) {
+        lookahead = lookahead->next;
+    }
+    if (!lookahead) {
+        lookahead = xcalloc(1, sizeof(*lookahead));
+        lookahead->device_class = device_class;
+        lookahead->next = scheduler->lookaheads;
+        scheduler->lookaheads = lookahead;
+    }
+    return lookahead;
+}
+
 void scheduler_remove(struct scheduler *scheduler, struct job *job)
 {
     if (queue_holds(&job->queued)) {
         queue_remove(queue_of(scheduler, job), &job->queued);
     }
-}
-
-static struct job *job_of(struct queue_entry *entry)
-{
-    return (struct job *)((char *)entry - offsetof(struct job, queued));
+    if (job->state == JOB_READY) {
+        lookahead_remove(lookahead_of(scheduler, job->device_class), job);
+    }
 }
 
 static void start_preparations(struct scheduler *scheduler)
@@ -94,7 +115,7 @@ static void start_preparations(struct scheduler *scheduler)
             return;
         }
         scheduler->preparing++;
-        events->prepare(events->owner, job_of(entry), &grant);
+        events->prepare(events->owner, job_of_entry(entry), &grant);
     }
 }
 
@@ -128,12 +149,14 @@ static struct fair_terms terms_of(struct scheduler *scheduler,
     return terms;
 }
 
-static void start_runs_of(struct scheduler *scheduler, const struct device_class *device_class)
+static void start_runs_of(struct scheduler *scheduler, struct device_class *device_class)
 {
     const struct scheduler_events *events = &scheduler->events;
     const struct devices *devices = scheduler->parts->devices;
 
-    while (queue_count(device_class->queue) > 0 && devices_idle(devices, device_class, 0)) {
+    // A run may end within `measure`, also because the host can start nothing.
+    while (queue_count(device_class->queue) > 0 && devices_idle(devices, device_class, 0) &&
+           executors_held(scheduler->parts->executors) == 0) {
         struct fair_terms terms = terms_of(scheduler, device_class);
         struct queue_grant grant;
         struct queue_entry *entry =
@@ -142,10 +165,56 @@ static void start_runs_of(struct scheduler *scheduler, const struct device_class
         if (!entry) {
             return;
         }
-        struct job *job = job_of(entry);
+        struct job *job = job_of_entry(entry);
         scheduler->running++;
+        lookahead_remove(lookahead_of(scheduler, device_class), job);
         events->measure(events->owner, job,
                         devices_idle(devices, device_class, job->queued.fair.avoid), &grant);
+    }
+}
+
+static void tell_ahead(void *owner, struct job *job)
+{
+    struct scheduler *scheduler = owner;
+
+    scheduler->reading++;
+    scheduler->events.ahead(scheduler->events.owner, job);
+}
+
+static void tell_behind(void *owner, struct job *job)
+{
+    struct scheduler *scheduler = owner;
+
+    scheduler->events.behind(scheduler->events.owner, job);
+}
+
+// Tells the jobs that are likely to go next.
+static void look_ahead(struct scheduler *scheduler, struct device_class *device_class)
+{
+    const struct lookahead_events events = {
+        .ahead = tell_ahead, .behind = tell_behind, .owner = scheduler};
+
+    if (queue_count(device_class->queue) > 0) {
+        struct fair_terms terms = terms_of(scheduler, device_class);
+
+        lookahead_fill(lookahead_of(scheduler, device_class), &terms, now_seconds(scheduler),
+                       &events);
+    }
+}
+
+void scheduler_was_read(struct scheduler *scheduler)
+{
+    scheduler->reading--;
+}
+
+void scheduler_visit_ahead(const struct scheduler *scheduler,
+                           const struct device_class *device_class,
+                           void (*visit)(void *owner, struct job *job), void *owner)
+{
+    for (const struct lookahead *l = scheduler->lookaheads; l; l = l->next) {
+        for (size_t i = 0; l->device_class == device_class && i < l->count; i++) {
+            visit(owner, l->job[i]);
+        }
     }
 }
 
@@ -222,8 +291,9 @@ static void on_turn(uv_timer_t *timer)
         (compiler_running(parts->compiler) > 0 || compilers_turn(scheduler))) {
         return;
     }
-    for (const struct device_class *c = parts->devices->classes; c; c = c->next) {
+    for (struct device_class *c = parts->devices->classes; c; c = c->next) {
         start_runs_of(scheduler, c);
+        look_ahead(scheduler, c);
     }
 }
 
@@ -275,7 +345,7 @@ void scheduler_stop(struct scheduler *scheduler)
 
 bool scheduler_busy(const struct scheduler *scheduler)
 {
-    return scheduler->preparing > 0 || scheduler->running > 0;
+    return scheduler->preparing > 0 || scheduler->running > 0 || scheduler->reading > 0;
 }
 
 size_t scheduler_unprepared(const struct scheduler *scheduler)
@@ -291,6 +361,12 @@ static void on_close(uv_handle_t *handle)
 void scheduler_free(struct scheduler *scheduler)
 {
     if (scheduler) {
+        while (scheduler->lookaheads) {
+            struct lookahead *next = scheduler->lookaheads->next;
+
+            free(scheduler->lookaheads);
+            scheduler->lookaheads = next;
+        }
         queue_free(scheduler->preparation_queue);
         uv_close((uv_handle_t *)&scheduler->timer, on_close);
     }

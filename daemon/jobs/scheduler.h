@@ -11,10 +11,16 @@
 
 struct scheduler;
 
-// Callbacks of the scheduler. The job is in no queue when they are called. The callee copies the
-// grant and finishes it exactly once: after `prepare` by scheduler_prepared, after `measure` by
-// queue_finish on the queue of the device's class, followed by scheduler_measured.
+// Callbacks of the scheduler. With `prepare` and `measure` the job is in no queue. The callee copies
+// the grant and finishes it exactly once: after `prepare` by scheduler_prepared, after `measure` by
+// queue_finish on the queue of the device's class, followed by scheduler_measured; both may come
+// within the call.
 struct scheduler_events {
+    // A READY job, which stays in its queue, is expected to be measured next: what that takes may be
+    // read. scheduler_was_read follows, once, when that has come back. Later comes `measure`, or
+    // `behind` when others go first after all; a job that is taken out of its queue gets neither.
+    void (*ahead)(void *owner, struct job *job);
+    void (*behind)(void *owner, struct job *job);
     void (*prepare)(void *owner, struct job *job, const struct queue_grant *grant);
     void (*measure)(void *owner, struct job *job, struct device *device,
                     const struct queue_grant *grant);
@@ -28,7 +34,7 @@ struct scheduler *scheduler_create(const struct daemon_parts *parts);
 void scheduler_serve(struct scheduler *scheduler, const struct scheduler_events *events);
 // Begins nothing more.
 void scheduler_stop(struct scheduler *scheduler);
-// Returns whether preparations or runs are in progress.
+// Returns whether preparations, runs or readings ahead are in progress.
 bool scheduler_busy(const struct scheduler *scheduler);
 // Frees it when the loop has closed its timer, so the loop must run once more. NULL is fine.
 void scheduler_free(struct scheduler *scheduler);
@@ -43,6 +49,13 @@ void scheduler_remove(struct scheduler *scheduler, struct job *job);
 void scheduler_prepared(struct scheduler *scheduler, struct queue_grant *grant, double seconds);
 // A run has ended that held its device for held_s seconds.
 void scheduler_measured(struct scheduler *scheduler, double held_s);
+// What `ahead` has had read has come back.
+void scheduler_was_read(struct scheduler *scheduler);
+// Visits the jobs of the class that are expected to be measured next. The visitor must not begin or
+// remove any.
+void scheduler_visit_ahead(const struct scheduler *scheduler,
+                           const struct device_class *device_class,
+                           void (*visit)(void *owner, struct job *job), void *owner);
 // Tells that something may be able to begin that was not before. The scheduler looks in the next
 // turn of the loop.
 void scheduler_wake(struct scheduler *scheduler);

@@ -197,7 +197,7 @@ void compiler_keep_ready(struct compiler *compiler)
     const struct daemon_parts *parts = compiler->parts;
     struct executor_config run = executor_of(&parts->limits, true);
 
-    executors_prestart(parts->executors, &run, parts->limits.compile_slots);
+    executors_prestart(parts->executors, &run, parts->limits.compile_slots, NULL, NULL);
 }
 
 void compiler_kick(struct compiler *compiler)

@@ -22,6 +22,7 @@ struct executors {
     struct children *children; // NULL in a stand-in, like prestarted_set
     struct prestarted_set *prestarted_set;
     struct executor_stand_in stand_in;
+    bool slow;         // of a stand-in: the test says when a process is ready
     unsigned failures; // starts in a row that failed; those during one wait count once
     unsigned held;     // ticks until something may be started
 };
@@ -37,10 +38,12 @@ struct executor {
     void (*on_read)(struct executor *executor);
     struct strbuf output; // of a process of its own: the outcome so far
     bool has_outcome;     // of a prestarted process: end.outcome is complete
+    void (*on_plan)(void *owner);
     bool (*read)(void *owner, const struct bytes *outcome);
     void (*on_end)(void *owner, struct executor_end *end);
     void *owner;
-    uint64_t started_ns;
+    bool has_plan;           // its process was ready and has been sent the plan
+    uint64_t planned_ns;     // when
     struct executor_end end; // filled until on_end
 };
 
@@ -54,7 +57,7 @@ int executors_create(struct executors **ret, uv_loop_t *loop, const char *path,
         *ret = xcalloc(1, sizeof(**ret));
         (*ret)->loop = loop;
         (*ret)->children = children;
-        (*ret)->prestarted_set = prestarted_set_create(children);
+        (*ret)->prestarted_set = prestarted_set_create(children, &clock_system);
     }
     return rc;
 }
@@ -86,12 +89,12 @@ static struct prestarted_config prestarted_config_of(const struct executor_confi
 }
 
 void executors_prestart(struct executors *executors, const struct executor_config *config,
-                        size_t count)
+                        size_t count, prestarted_first *on_first, void *owner)
 {
     struct prestarted_config prestarted = prestarted_config_of(config);
 
     if (executors->prestarted_set) {
-        prestarted_set_fill(executors->prestarted_set, &prestarted, count);
+        prestarted_set_fill(executors->prestarted_set, &prestarted, count, on_first, owner);
     }
 }
 
@@ -129,12 +132,26 @@ void executors_hold(struct executors *executors)
     }
 }
 
+// The process is ready and has been sent the plan.
+static void on_plan(void *owner)
+{
+    struct executor *executor = owner;
+
+    executor->has_plan = true;
+    executor->planned_ns = clock_now_ns(&clock_system);
+    if (executor->on_plan) {
+        executor->on_plan(executor->owner);
+    }
+}
+
 // Tells the owner and frees the run.
 static void finish(struct executor *executor)
 {
     struct executor_end *end = &executor->end;
 
-    end->seconds = clock_seconds(clock_now_ns(&clock_system) - executor->started_ns);
+    if (executor->has_plan) {
+        end->seconds = clock_seconds(clock_now_ns(&clock_system) - executor->planned_ns);
+    }
     executor->on_end(executor->owner, end);
     bytes_clear(&end->outcome);
     strbuf_release(&executor->output);
@@ -237,6 +254,7 @@ static int start_child(struct executor *executor, struct executors *executors,
         strbuf_init(&executor->output, config->outcome_max);
         child_limit(executor->child, config->deadline_ms, "did not end within its deadline");
         child_write(executor->child, "", 0, plan_taken, true);
+        on_plan(executor);
     }
     return rc;
 }
@@ -285,6 +303,7 @@ static int start_prestarted(struct executor *executor, struct executors *executo
     struct prestarted_question question = {
         .outcome_max = config->outcome_max,
         .deadline_ms = config->deadline_ms,
+        .on_plan = on_plan,
         .on_outcome = on_prestarted_outcome,
         .on_end = on_prestarted_end,
         .owner = executor,
@@ -314,7 +333,22 @@ static int start_stand_in(struct executor *executor, struct executors *executors
 {
     const struct executor_stand_in *stand_in = &executors->stand_in;
 
-    return stand_in->start(stand_in->owner, executor, config, plan_taken, err);
+    int rc = stand_in->start(stand_in->owner, executor, config, plan_taken, err);
+
+    if (rc == 0 && !executors->slow) {
+        on_plan(executor);
+    }
+    return rc;
+}
+
+void executors_slow_down(struct executors *stand_in)
+{
+    stand_in->slow = true;
+}
+
+void executor_is_ready(struct executor *executor)
+{
+    on_plan(executor);
 }
 
 void executor_answer(struct executor *executor, struct executor_end *end_taken)
@@ -338,10 +372,10 @@ int executor_start(struct executor **ret, struct executors *executors,
     struct executor *executor = xcalloc(1, sizeof(*executor));
 
     executor->executors = executors;
+    executor->on_plan = config->on_plan;
     executor->read = config->read;
     executor->on_end = config->on_end;
     executor->owner = config->owner;
-    executor->started_ns = clock_now_ns(&clock_system);
     int rc = (executors->stand_in.start ? start_stand_in
               : config->keep            ? start_prestarted
                              : start_child)(executor, executors, config, plan_taken, err);

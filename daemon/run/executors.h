@@ -7,6 +7,7 @@
 #define DAEMON_RUN_EXECUTORS_H
 
 #include "daemon/run/child.h"
+#include "daemon/run/prestarted.h"
 
 struct executor;  // one run
 struct executors; // all runs and processes of one daemon
@@ -19,7 +20,7 @@ struct executor_end {
     bool stopped;         // executor_stop was called before the end; ok is possible all the same
     bool stuck;           // the process does not even die by SIGKILL and is still there
     struct bytes outcome; // the callee may take it and zero it
-    double seconds;       // from start to end, waiting for the process included
+    double seconds;       // from when its process was ready and had the plan; 0: it never was
     char reason[EXECUTOR_REASON_MAX]; // one sentence, when not ok or stuck
 };
 
@@ -34,6 +35,9 @@ struct executor_config {
     uint64_t deadline_ms;        // from when the process has the plan until it is terminated
     uint64_t grace_ms;           // from SIGTERM to SIGKILL
     struct cgroup_limits limits; // of the process and its descendants, with control groups
+    // The process is ready and the plan is on its way to it; NULL: nobody is told. Called at most
+    // once, perhaps within executor_start, before everything below.
+    void (*on_plan)(void *owner);
     // Reads an outcome, once, before on_end. An outcome of more than EXECUTOR_READ_HERE bytes is
     // read on another thread, so the callee stores what it finds where nobody else looks until
     // on_end. With keep, true means that the process must not be used again; on_end is then called
@@ -53,9 +57,10 @@ void executors_free(struct executors *executors);
 // The number of processes, idle ones included.
 size_t executors_count(const struct executors *executors);
 // Keeps `count` processes of this mode and argument ready that have answered no plan. Of config
-// only mode, argument, limits and grace_ms matter.
+// only mode, argument, limits and grace_ms matter. on_first (prestarted.h) may be NULL. A stand-in
+// has no processes and tells nobody.
 void executors_prestart(struct executors *executors, const struct executor_config *config,
-                        size_t count);
+                        size_t count, prestarted_first *on_first, void *owner);
 // Ends idle processes and starts no more of them. Runs under way go on.
 void executors_stop(struct executors *executors);
 // Sends SIGKILL to every process at once and does not wait, as after a second SIGTERM to the
@@ -67,7 +72,8 @@ void executors_tick(struct executors *executors);
 
 // Executors without processes, for tests. Every plan goes to `start`, which copies what it needs.
 // It returns 0, and the test ends the run later by executor_answer, or an error: the run cannot be
-// started.
+// started. The process is ready at once, or after executors_slow_down when the test calls
+// executor_is_ready.
 struct executor_stand_in {
     int (*start)(void *owner, struct executor *executor, const struct executor_config *config,
                  const struct bytes *plan, struct err *err);
@@ -75,6 +81,9 @@ struct executor_stand_in {
     void *owner;
 };
 struct executors *executors_stand_in(const struct executor_stand_in *stand_in);
+void executors_slow_down(struct executors *stand_in);
+// The process of a run of such a stand-in is ready.
+void executor_is_ready(struct executor *executor);
 // Ends a run of a stand-in with ok, stuck, outcome (taken) and reason of *end_taken. The run is
 // freed.
 void executor_answer(struct executor *executor, struct executor_end *end_taken);

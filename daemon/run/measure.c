@@ -1,10 +1,21 @@
-// Design note. A run begins with three operations at the same time: the blobs are read, the ledger
-// is told that the job is RUNNING (so that a crash counts as an attempt), and the result cache is
-// asked, because an equal job may have been measured since this one was submitted. When all three
-// have come back the plan is written and the executor started. The seed is drawn then, after the
-// candidate is fixed.
+// Design note. A run needs three things before its executor can begin: the blobs, an answer of the
+// result cache, because an equal job may have been measured since this one was submitted, and a
+// device. The first two are got ahead by measure_ahead.c while the device measures something else,
+// where the scheduler has seen that the job is next in line; else they are got now, with the device
+// kept for the run. When all is there the executor is started:
 //
-//   PREPARING --all came back--> EXECUTING --outcome or failure--> end
+//   run_prepare ─▶ AHEAD ──run_start──▶ PREPARING ──all there──▶ EXECUTING ──outcome or failure──▶ end
+//                    └───run_forget──▶ (freed)       run_start of a job that was not prepared ┘
+//
+// The ledger is told that the job is RUNNING, so that a crash counts as an attempt. A job that is
+// only prepared is not RUNNING, so a crash then is none. On a GPU the executor is started while the
+// ledger writes, so that between two plans the GPU waits for no disk: what a crash of the host within
+// those milliseconds loses is one attempt, of a job that has had none. A job that has come through a
+// restart or lost an executor waits until the mark is written, and so does a job on a core, whose
+// process has to be started anyway; so a job that takes the host down does so once uncounted.
+//
+// The device is kept for the run (device_lease) from run_start, but it counts as held, and the
+// search is charged, only from when a process is ready and has the plan (on_plan).
 //
 // A cancelled run has no job. It stops at the next point where it can, and ends as RUN_CANCELLED.
 // If the ledger cannot take the RUNNING mark (a full disk), the measurement goes on.
@@ -23,24 +34,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Unused processes of each GPU. There are two, so that one is left for the next search when a crash
-// has used up the other.
+// Unused processes of each GPU, beside those that measure for somebody: one takes over when such a
+// process is lost, and one is there for whoever must have a new one meanwhile.
 #define PRESTARTED_UNUSED 2
-
-static void run_free(struct run *run)
-{
-    for (size_t i = 0; i < RUN_BLOB_COUNT; i++) {
-        bytes_clear(&run->blob[i]);
-    }
-    if (run->has_outcome) {
-        message_clear(&measure_outcome_message, &run->outcome);
-    }
-    bytes_clear(&run->cached);
-    free(run->tenant);
-    free(run->search_name);
-    free(run->path);
-    free(run);
-}
 
 // Releases the device, charges queue and account, tells the owner and frees the run.
 static void finish(struct run *run, enum run_outcome outcome)
@@ -73,7 +69,7 @@ static void finish(struct run *run, enum run_outcome outcome)
         run->job->run = NULL;
     }
     run->events->on_end(run->events->owner, run->job, end);
-    run_free(run);
+    measure_run_free(run);
 }
 
 // A result has the A/A control of this run or else the last one for the same problem and baseline.
@@ -136,40 +132,6 @@ static void on_executor_end(void *owner, struct executor_end *end)
     finish(run, RUN_RESULT);
 }
 
-static struct bytes pack_plan(struct run *run)
-{
-    const struct device_class *device_class = run->device->device_class;
-    struct measure_plan plan;
-
-    message_init(&measure_plan_message, &plan);
-    plan.problem = bytes_take(&run->blob[RUN_BLOB_PROBLEM]);
-    plan.reference = bytes_take(&run->blob[RUN_BLOB_REFERENCE]);
-    plan.baseline = bytes_take(&run->blob[RUN_BLOB_BASELINE]);
-    plan.candidate = bytes_take(&run->blob[RUN_BLOB_CANDIDATE]);
-    plan.seed = run->seed;
-    plan.core = run->device->core >= 0 ? (uint64_t)run->device->core : 0;
-    plan.anchor_log2 = run->anchor_log2;
-    plan.precision_log2 = run->precision_log2;
-    plan.max_launches = run->max_launches;
-    plan.max_seconds = run->max_seconds;
-    plan.launch_seconds = MEASURE_LAUNCH_SECONDS;
-    plan.max_memory = MEASURE_MEMORY;
-    plan.control = run->control;
-    plan.sandbox_off = run->parts->limits.sandbox_off;
-    plan.peak_flops = device_class->peak_flops;
-    plan.peak_bytes = device_class->peak_bytes;
-    if (device_is_gpu(run->device)) {
-        plan.hidden_seed = run->hidden_seed;
-        plan.facts = xcalloc(device_class->facts_count + 1, sizeof(*plan.facts));
-        for (size_t i = 0; i < device_class->facts_count; i++) {
-            message_copy(&fact_message, &plan.facts[plan.facts_count++], &device_class->facts[i]);
-        }
-    }
-    struct bytes packed = cache_pack(&measure_plan_message, &plan);
-    message_clear(&measure_plan_message, &plan);
-    return packed;
-}
-
 // May run on another thread. Returns true, so that the process is not used again, if the outcome
 // cannot be true or the process wants to end.
 static bool read_outcome(void *owner, const struct bytes *packed)
@@ -180,6 +142,14 @@ static bool read_outcome(void *owner, const struct bytes *packed)
     run->has_outcome =
         outcome_read_measure(&run->outcome, packed, &run->expected, &run->unread) == 0;
     return !run->has_outcome || run->outcome.retire;
+}
+
+// The process is ready and has the plan: now the job holds the device.
+static void on_plan(void *owner)
+{
+    struct run *run = owner;
+
+    device_hold(run->device, run->id, clock_now_ns(run->parts->clock));
 }
 
 // How kcast-exec is run. Processes for a GPU stay, because they hold its context.
@@ -194,56 +164,72 @@ static struct executor_config executor_of(const struct daemon_limits *limits,
         .outcome_max = MEASURE_OUTCOME_MAX,
         .grace_ms = limits->grace_ms,
         .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
+        .on_plan = on_plan,
         .read = read_outcome,
         .on_end = on_executor_end,
     };
 }
 
-void run_prestart(const struct daemon_parts *parts, const struct device *device)
+void run_prestart(const struct daemon_parts *parts, const struct device *device,
+                  prestarted_first *on_first, void *owner)
 {
     struct executor_config unused = executor_of(&parts->limits, device);
 
-    executors_prestart(parts->executors, &unused, PRESTARTED_UNUSED);
+    executors_prestart(parts->executors, &unused, PRESTARTED_UNUSED, on_first, owner);
+}
+
+// Which runs may have the same process of a GPU.
+static const char *group_of(const struct run *run)
+{
+    switch (run->parts->limits.share_processes) {
+    case SHARE_PROCESSES_ALL:
+        return "*";
+    case SHARE_PROCESSES_SEARCH:
+        return run->path;
+    case SHARE_PROCESSES_TENANT:
+        break;
+    }
+    return run->tenant;
 }
 
 static void execute(struct run *run)
 {
+    const struct daemon_parts *parts = run->parts;
     // The time of the timing, twice with a control. The slack has room for verification.
     double timing_s = run->max_seconds * (run->control ? 2 : 1);
-    struct executor_config config = executor_of(&run->parts->limits, run->device);
+    struct executor_config config = executor_of(&parts->limits, run->device);
 
-    config.deadline_ms = (uint64_t)(timing_s * 1000) + run->parts->limits.slack_ms;
-    config.keep = device_is_gpu(run->device) ? run->path : NULL;
+    config.deadline_ms = (uint64_t)(timing_s * 1000) + parts->limits.slack_ms;
+    config.keep = device_is_gpu(run->device) ? group_of(run) : NULL;
     config.fresh = run->fresh;
     config.owner = run;
     run->events->on_started(run->events->owner, run->job);
-    run->seed = stats_entropy();
-    struct bytes plan = pack_plan(run);
+    struct bytes plan = measure_pack(run);
     if (!plan.data) {
         (void)snprintf(run->reason, sizeof(run->reason),
                        "problem and objects are too large to be sent to an executor");
         finish(run, RUN_TOO_LARGE);
         return;
     }
+    if (!run->marked) {
+        ledger_move(parts->ledger, run->id, JOB_RUNNING, run->attempt, NULL, NULL);
+    }
     struct err err = ERR_INIT;
-    if (executor_start(&run->executor, run->parts->executors, &config, &plan, &err) != 0) {
+    if (executor_start(&run->executor, parts->executors, &config, &plan, &err) != 0) {
         (void)snprintf(run->reason, sizeof(run->reason), "%s", err.text);
         finish(run, RUN_NO_START);
     }
 }
 
-// One of the three operations has come back.
-static void prepared(struct run *run)
+void measure_go_on(struct run *run)
 {
-    if (--run->pending > 0) {
-        return;
-    }
     if (!run->job) {
         finish(run, RUN_CANCELLED);
     } else if (run->cached.data) {
         run->end.cached = &run->cached;
         finish(run, RUN_CACHED);
     } else if (run->host_failed) {
+        executors_hold(run->parts->executors);
         finish(run, RUN_NO_START);
     } else if (run->failed) {
         finish(run, RUN_NO_OBJECT);
@@ -252,118 +238,54 @@ static void prepared(struct run *run)
     }
 }
 
-static void on_blobs(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
-                     size_t count)
+// Whether the run waits until the ledger has its RUNNING mark.
+static bool waits_for_mark(const struct job *job, const struct device *device)
 {
-    struct run *run = owner;
-
-    if (error && error->code == ERR_BUSY) {
-        run->host_failed = true;
-        executors_hold(run->parts->executors);
-    }
-    if (error) {
-        run->failed = true;
-        run->end.blob = failed;
-        (void)snprintf(run->reason, sizeof(run->reason), "%s", error->text);
-    }
-    for (size_t i = 0; i < count && !error; i++) {
-        run->blob[i] = bytes_take(&blobs[i]);
-    }
-    prepared(run);
+    return !device_is_gpu(device) || job->restarted || job->attempt > 0;
 }
 
-static void on_marked(void *owner, const struct err *error, struct bytes *answer, size_t count)
+static void lease(struct run *run, const struct run_events *events, struct device *device,
+                  const struct queue_grant *grant)
 {
-    (void)error;
-    (void)answer;
-    (void)count;
-    prepared(owner);
-}
+    struct job *job = run->job;
+    uint64_t now_ns = clock_now_ns(run->parts->clock);
+    double waited = clock_seconds(now_ns - job->submitted_ns) - run->compile_seconds;
 
-static void on_cached(void *owner, const struct err *error, struct bytes *answer, size_t count)
-{
-    struct run *run = owner;
-
-    if (!error && count > 0) {
-        run->cached = bytes_take(&answer[0]);
-    }
-    prepared(run);
-}
-
-static void look_into_cache(struct run *run, const struct job *job)
-{
-    struct digest key = job_cache_key(job, run->parts->limits.sandbox_off);
-    struct bytes question = job_cache_question(job);
-
-    ledger_read_cached(run->parts->ledger, &key, &question, cache_adopt, on_cached, run);
-    bytes_clear(&question);
-}
-
-static struct run *new_run(const struct daemon_parts *parts, const struct run_events *events,
-                           struct job *job, struct device *device, const struct queue_grant *grant)
-{
-    struct run *run = xcalloc(1, sizeof(*run));
-    const struct setup *setup = job->setup;
-
-    run->parts = parts;
     run->events = events;
-    run->job = job;
-    run->id = job->id;
     run->device = device;
     run->grant = *grant;
     account_reserve(&run->reservation, job->search->account, grant->fair.charged);
-    run->tenant = xstrdup(job->search->tenant);
-    run->search_name = xstrdup(job->search->name);
-    run->path = xstrdup(job->search->path);
-    run->hidden_seed = setup_hidden_seed(setup, &job->candidate);
-    run->fresh = job->fresh;
-    run->expected = (struct measure_expectation){
-        .problem = setup->problem,
-        .candidate = job->candidate,
-        .precision_log2 = isnan(job->precision_log2) ? CACHE_PRECISION_LOG2 : job->precision_log2,
-        .sandbox_off = parts->limits.sandbox_off,
-    };
-    run->pair = device_control_pair(&setup->problem, &setup->baseline.source);
-    run->anchor_log2 = job->anchor_log2;
-    run->precision_log2 = job->precision_log2;
-    run->max_launches = job->max_launches;
-    run->max_seconds = isnan(job->max_seconds) ? CACHE_CAP_S : job->max_seconds;
-    run->compile_seconds = (double)job->compile_seconds;
     run->attempt = job->attempt;
     run->disturbed = job->disturbed;
-    return run;
+    run->queue_seconds = waited > 0 ? waited : 0;
+    run->control = device_needs_control(device, &run->pair, now_ns);
+    device_lease(device, job->id, now_ns);
+    job->run = run;
 }
 
 void run_start(const struct daemon_parts *parts, const struct run_events *events, struct job *job,
                struct device *device, const struct queue_grant *grant)
 {
-    struct run *run = new_run(parts, events, job, device, grant);
-    const struct setup *setup = job->setup;
-    struct digest blobs[RUN_BLOB_COUNT] = {
-        [RUN_BLOB_PROBLEM] = setup->problem,
-        [RUN_BLOB_REFERENCE] = setup->reference.object,
-        [RUN_BLOB_BASELINE] = setup->baseline.object,
-        [RUN_BLOB_CANDIDATE] = job->object,
-    };
-    uint64_t now_ns = clock_now_ns(run->parts->clock);
-    double waited = clock_seconds(now_ns - job->submitted_ns) - run->compile_seconds;
+    struct run *run = measure_take_ahead(job);
+    bool prepared = run;
 
-    run->queue_seconds = waited > 0 ? waited : 0;
-    run->control = device_needs_control(device, &run->pair, now_ns);
-    device_hold(device, job->id, now_ns);
-    job->run = run;
-    run->pending = job->fresh ? 2 : 3;
-    blob_load(parts->blobs, blobs, RUN_BLOB_COUNT, on_blobs, run);
-    ledger_move(parts->ledger, job->id, JOB_RUNNING, job->attempt, on_marked, run);
-    if (!job->fresh) {
-        look_into_cache(run, job);
+    run = run ? run : measure_run_new(parts, job);
+    lease(run, events, device, grant);
+    if (!prepared) {
+        measure_read(run);
+    }
+    if (waits_for_mark(job, device)) {
+        measure_mark(run);
+    }
+    if (run->pending == 0) {
+        measure_go_on(run);
     }
 }
 
 void run_charge(struct run *run)
 {
     uint64_t now_ns = clock_now_ns(run->parts->clock);
-    double held_s = clock_seconds(now_ns - run->device->since_ns);
+    double held_s = clock_seconds(device_job_ns(run->device, now_ns));
 
     if (run->device->job == run->id) {
         queue_refresh(run->device->device_class->queue, &run->grant, held_s);

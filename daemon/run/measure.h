@@ -1,6 +1,6 @@
 // One measurement on one device, called a run: it reads the blobs, tells the ledger, starts
-// kcast-exec and checks the outcome. It holds the device from its start until the executor has
-// ended. Called by lifecycle.c. Decides nothing about what happens to the job afterwards.
+// kcast-exec and checks the outcome. It has the device from its start until the executor has ended.
+// What it needs besides a device can be read before there is one. Called by lifecycle.c. Decides nothing about what happens to the job afterwards.
 #ifndef DAEMON_RUN_MEASURE_H
 #define DAEMON_RUN_MEASURE_H
 
@@ -20,6 +20,7 @@
 #define MEASURE_GROUP_MEMORY (4 * MEASURE_MEMORY)
 #define MEASURE_GROUP_PROCESSES 64             // and threads; a handful is normal
 #define MEASURE_OUTCOME_MAX ((size_t)16 << 20) // bytes
+#define MEASURE_AHEAD_MAX ((size_t)4 << 20)    // bytes of blobs that are kept ahead for a run
 #define MEASURE_DISTURBED_MAX                                                                      \
     3 // disturbed runs of one job; the last one's result counts all the same
 
@@ -44,7 +45,7 @@ struct run_end {
     bool cacheable;        // the result's A/A control was good and nothing disturbed it
     const char *reason;    // for all but RUN_RESULT, RUN_CACHED and RUN_CANCELLED
     size_t blob;           // RUN_NO_OBJECT: which of RUN_BLOB_…
-    double held_s;         // seconds that the device was held
+    double held_s;         // seconds that the device was held: from when a process had the plan
     const struct device *device;
     const char *tenant, *search; // of the job
 };
@@ -66,9 +67,20 @@ struct run_events {
     void *owner;
 };
 
+// Reads what the run of a READY job needs before a device is free: job->ahead is the run from then
+// on, which must be NULL before. run_start or run_forget follows. on_back is called once, when
+// nothing of it is under way any more, also after these two.
+void run_prepare(const struct daemon_parts *parts, struct job *job, void (*on_back)(void *owner),
+                 void *owner);
+// Gives up what run_prepare has read. No effect when there is nothing.
+void run_forget(struct job *job);
+// A job with this run_cache_key has a result now, which may answer this one as well: a run that is
+// prepared for such a job asks the cache again. The result has been posted to the ledger.
+void run_ask_again(struct job *job, const struct digest *cache_key);
+struct digest run_cache_key(const struct daemon_parts *parts, const struct job *job);
 // Begins a run of the job (READY, in no queue) on the device (READY). job->run is the run until its
-// end. grant comes from queue_take; the run finishes it and charges the search's account. parts and
-// events outlive the run.
+// end, which may come within this call. grant comes from queue_take; the run finishes it and charges
+// the search's account. parts and events outlive the run.
 void run_start(const struct daemon_parts *parts, const struct run_events *events, struct job *job,
                struct device *device, const struct queue_grant *grant);
 // Charges the search for the time that the device has been held until now.
@@ -76,8 +88,10 @@ void run_charge(struct run *run);
 // The job no longer wants its run: job->run is NULL from now on, the executor is stopped, and
 // on_end follows without a job. No effect when the job has no run.
 void run_cancel(struct job *job);
-// Keeps processes ready that hold a context of this GPU and have measured nothing.
-void run_prestart(const struct daemon_parts *parts, const struct device *device);
+// Keeps processes ready that hold a context of this GPU and have measured nothing. on_first is told
+// how the first of them has started (prestarted.h).
+void run_prestart(const struct daemon_parts *parts, const struct device *device,
+                  prestarted_first *on_first, void *owner);
 // The device that it runs on.
 const struct device *run_device(const struct run *run);
 

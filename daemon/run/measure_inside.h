@@ -1,5 +1,5 @@
-// What measure.c (the way of a run) and measure_result.c (what its result says) share. Nobody else
-// includes it.
+// What measure.c (the way of a run), measure_ahead.c (what it needs besides a device) and
+// measure_result.c (what its result says) share. Nobody else includes it.
 #ifndef DAEMON_RUN_MEASURE_INSIDE_H
 #define DAEMON_RUN_MEASURE_INSIDE_H
 
@@ -9,15 +9,21 @@
 struct run {
     const struct daemon_parts *parts;
     const struct run_events *events;
-    struct job *job; // NULL: the run was cancelled
+    struct job *job; // NULL: the run was cancelled or forgotten
     uint64_t id;     // of the job
-    struct device *device;
+    const struct device_class *device_class;
+    struct device *device;                  // NULL: it is prepared ahead
     struct queue_grant grant;               // from the queue of the device's class
     struct account_reservation reservation; // of the search's account
     char *tenant, *search_name;
     char *path;                        // "tenant/search", as in search->path
-    unsigned pending;                  // operations of the three that have not come back
+    unsigned pending;                  // operations that have not come back
+    void (*on_back)(void *owner);      // run_prepare: to be called when they all have; or NULL
+    void *owner;                       // of on_back
+    bool marked;                       // the ledger has been told that the job is RUNNING
     struct bytes blob[RUN_BLOB_COUNT]; // those that have been read
+    struct bytes packed;               // the plan, packed ahead; empty: it was not
+    struct digest cache_key;           // of the question to the result cache
     struct bytes cached;               // a packed result that answers the job; empty: none
     bool failed;                       // a blob could not be read; end.blob says which
     bool host_failed;                  // because the host has no descriptors left
@@ -42,6 +48,22 @@ struct run {
     char reason[ERR_TEXT_MAX];
     struct run_end end;
 };
+
+// A run of the job without a device, of which nothing has been read.
+struct run *measure_run_new(const struct daemon_parts *parts, struct job *job);
+void measure_run_free(struct run *run); // nothing of it is pending
+// Begins to read the blobs and, unless the job is fresh, asks the cache.
+void measure_read(struct run *run);
+// Tells the ledger that the job is RUNNING; that is pending until it is written.
+void measure_mark(struct run *run);
+// Returns what was prepared of the job's run, which may still be pending; NULL when nothing was, or
+// something of it failed.
+struct run *measure_take_ahead(struct job *job);
+// The packed plan for the run's device; empty when it is too large. The seed is drawn when the blobs
+// are packed: the candidate is fixed then.
+struct bytes measure_pack(struct run *run);
+// Nothing is pending any more, and the run has a device. In measure.c.
+void measure_go_on(struct run *run);
 
 // Writes into the result what the daemon knows better than the executor: device, class, digests,
 // seed, attempt, conditions, compilation, seconds.

@@ -17,7 +17,11 @@ static void fill_accounts(struct run *run, struct result *result)
     }
     result->seconds->queue = run->queue_seconds;
     result->seconds->compile = run->compile_seconds;
-    result->seconds->held = clock_seconds(clock_now_ns(run->parts->clock) - run->device->since_ns);
+    result->seconds->held =
+        run->device->job == 0 // it was released before
+            ? run->end.held_s
+            : clock_seconds(device_job_ns(run->device, clock_now_ns(run->parts->clock)));
+    result->seconds->wait = clock_seconds(run->device->since_ns - run->device->leased_ns);
 }
 
 // Replaces the conditions that the executor gives by the last readings of the GPU, and adds whether

@@ -10,13 +10,8 @@
 // A group other than "" has at most one idle process: a newer one, asked for as fresh, supersedes
 // it. When a mode and argument have more groups than allowed, the process of the least recently
 // used group leaves.
-//
-// An unused process that does not become ready (no driver, no memory) is started again after one
-// second, then two, four, and so on.
-#include "daemon/run/prestarted.h"
-#include "common/clock.h"
 #include "common/log.h"
-#include "common/strbuf.h"
+#include "daemon/run/prestarted_inside.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,49 +20,12 @@
 #define HEAD_LEN 4  // bytes of a frame's length
 #define START_MAX 8 // bytes; a starting process writes nothing but its ready frame
 
-// The processes of one mode and argument.
-struct kind {
-    char *mode;
-    char *argument; // NULL: none
-    struct cgroup_limits limits;
-    uint64_t grace_ms;
-    size_t wanted;     // unused processes to be kept
-    size_t asked;      // processes that owe an answer
-    unsigned failures; // processes in a row that ended before they were ready
-    uint64_t retry_ns; // no unused process is started before this time
-    struct kind *next;
-};
-
-enum prestarted_state { PRESTARTED_STARTING, PRESTARTED_READY, PRESTARTED_LEAVING };
-
-struct prestarted {
-    struct prestarted_set *set;
-    struct kind *kind;
-    struct child *child;
-    enum prestarted_state state;
-    char *group;   // NULL: unused
-    bool asked;    // owes an answer to question
-    bool answered; // its answer is complete and has not been given back yet
-    struct prestarted_question question;
-    struct bytes plan;       // to be sent when the process is ready
-    struct strbuf answer;    // bytes of the frame so far
-    uint64_t idle_ns;        // when it was given back
-    struct prestarted *prev; // list of all, least recently used first
-    struct prestarted *next;
-};
-
-struct prestarted_set {
-    struct children *children;
-    struct kind *kinds;
-    struct prestarted *all; // list
-    bool stopping;
-};
-
-struct prestarted_set *prestarted_set_create(struct children *children)
+struct prestarted_set *prestarted_set_create(struct children *children, const struct clock *clock)
 {
     struct prestarted_set *set = xcalloc(1, sizeof(*set));
 
     set->children = children;
+    set->clock = clock;
     return set;
 }
 
@@ -76,7 +34,7 @@ void prestarted_set_free(struct prestarted_set *set)
     if (!set) {
         return;
     }
-    struct kind *kind;
+    struct prestarted_kind *kind;
     while ((kind = set->kinds)) {
         set->kinds = kind->next;
         free(kind->mode);
@@ -84,31 +42,6 @@ void prestarted_set_free(struct prestarted_set *set)
         free(kind);
     }
     free(set);
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-static struct kind *kind_of(struct prestarted_set *set, const struct prestarted_config *config)
-{
-    struct kind *kind = set->kinds;
-
-    while (kind &&
-           !(same_text(kind->mode, config->mode) && same_text(kind->argument, config->argument))) {
-        kind = kind->next;
-    }
-    if (!kind) {
-        kind = xcalloc(1, sizeof(*kind));
-        kind->mode = xstrdup(config->mode);
-        kind->argument = config->argument ? xstrdup(config->argument) : NULL;
-        kind->next = set->kinds;
-        set->kinds = kind;
-    }
-    kind->limits = config->limits;
-    kind->grace_ms = config->grace_ms;
-    return kind;
 }
 
 static bool is_idle(const struct prestarted *prestarted)
@@ -139,6 +72,9 @@ static void send_plan(struct prestarted *prestarted)
     child_limit(prestarted->child, prestarted->question.deadline_ms,
                 "did not answer within its deadline");
     child_write(prestarted->child, head, sizeof(head), &prestarted->plan, false);
+    if (prestarted->question.on_plan) {
+        prestarted->question.on_plan(prestarted->question.owner);
+    }
 }
 
 static void take_ready(struct prestarted *prestarted, size_t frame_len)
@@ -154,6 +90,8 @@ static void take_ready(struct prestarted *prestarted, size_t frame_len)
     if (prestarted->asked) {
         send_plan(prestarted);
     }
+    prestarted_tell_first(prestarted->set, prestarted->kind, NULL);
+    prestarted_refill(prestarted->set);
 }
 
 static void take_answer(struct prestarted *prestarted, size_t frame_len)
@@ -216,31 +154,23 @@ static void on_output(void *owner, const char *data, size_t len)
 
 // --- start and end
 
-static void refill(struct prestarted_set *set, struct kind *kind);
-
-static void start_failed(struct kind *kind)
-{
-    uint64_t pause_ns = NS_PER_S << (kind->failures < 16 ? kind->failures : 16);
-
-    kind->failures++;
-    kind->retry_ns = clock_now_ns(&clock_system) +
-                     (pause_ns < PRESTARTED_RETRY_MAX_NS ? pause_ns : PRESTARTED_RETRY_MAX_NS);
-}
-
 static void on_child_end(void *owner, const struct child_end *end)
 {
     struct prestarted *prestarted = owner;
     struct prestarted_set *set = prestarted->set;
-    struct kind *kind = prestarted->kind;
+    struct prestarted_kind *kind = prestarted->kind;
     struct prestarted_question question = prestarted->question;
     bool asked = prestarted->asked;
     bool silent = prestarted->state == PRESTARTED_LEAVING && !end->stuck;
+    bool started = prestarted->state != PRESTARTED_STARTING;
     struct child_end told = *end;
 
-    if (prestarted->state == PRESTARTED_STARTING && !set->stopping) {
-        start_failed(kind);
+    if (!started && !set->stopping) {
+        prestarted_start_failed(set, kind);
     }
-    kind->asked -= asked;
+    if (asked) {
+        prestarted_count_answered(set, kind);
+    }
     if (told.ok) {
         told.ok = false;
         (void)snprintf(told.reason, sizeof(told.reason), "kcast-exec %s ended without a report",
@@ -257,11 +187,14 @@ static void on_child_end(void *owner, const struct child_end *end)
         log_event(LOG_WARNING, "executor-lost mode=%s argument=%s reason=\"%s\"", kind->mode,
                   kind->argument ? kind->argument : "none", told.reason);
     }
-    refill(set, kind);
+    if (!started) {
+        prestarted_tell_first(set, kind, told.reason);
+    }
+    prestarted_refill(set);
 }
 
-static int start(struct prestarted **ret, struct prestarted_set *set, struct kind *kind,
-                 struct err *err)
+int prestarted_start(struct prestarted **ret, struct prestarted_set *set,
+                     struct prestarted_kind *kind, struct err *err)
 {
     struct prestarted *prestarted = xcalloc(1, sizeof(*prestarted));
     struct child_config config = {
@@ -281,6 +214,7 @@ static int start(struct prestarted **ret, struct prestarted_set *set, struct kin
     }
     prestarted->set = set;
     prestarted->kind = kind;
+    prestarted->started_ns = clock_now_ns(set->clock);
     strbuf_init(&prestarted->answer, START_MAX);
     child_limit(prestarted->child, PRESTARTED_START_MS, "was not ready in time");
     DL_APPEND(set->all, prestarted);
@@ -288,48 +222,9 @@ static int start(struct prestarted **ret, struct prestarted_set *set, struct kin
     return 0;
 }
 
-static size_t unused_of(const struct prestarted_set *set, const struct kind *kind)
-{
-    const struct prestarted *prestarted;
-    size_t count = 0;
-
-    DL_FOREACH (set->all, prestarted) {
-        count += prestarted->kind == kind && prestarted->state != PRESTARTED_LEAVING &&
-                 (!prestarted->group || prestarted->group[0] == '\0');
-    }
-    return count;
-}
-
-static void refill(struct prestarted_set *set, struct kind *kind)
-{
-    if (set->stopping || (kind->argument && kind->asked > 0) ||
-        clock_now_ns(&clock_system) < kind->retry_ns) {
-        return;
-    }
-    struct err err = ERR_INIT;
-    struct prestarted *prestarted;
-    for (size_t have = unused_of(set, kind); have < kind->wanted; have++) {
-        if (start(&prestarted, set, kind, &err) != 0) {
-            start_failed(kind);
-            log_event(LOG_WARNING, "executor-lost mode=%s reason=\"%s\"", kind->mode, err.text);
-            return;
-        }
-    }
-}
-
-void prestarted_set_fill(struct prestarted_set *set, const struct prestarted_config *config,
-                         size_t count)
-{
-    struct kind *kind = kind_of(set, config);
-
-    kind->wanted = count;
-    refill(set, kind);
-}
-
 void prestarted_set_tick(struct prestarted_set *set)
 {
-    uint64_t now_ns = clock_now_ns(&clock_system);
-    struct kind *kind;
+    uint64_t now_ns = clock_now_ns(set->clock);
     struct prestarted *prestarted;
 
     DL_FOREACH (set->all, prestarted) {
@@ -338,9 +233,7 @@ void prestarted_set_tick(struct prestarted_set *set)
             leave(prestarted);
         }
     }
-    for (kind = set->kinds; kind; kind = kind->next) {
-        refill(set, kind);
-    }
+    prestarted_refill(set);
 }
 
 void prestarted_set_stop(struct prestarted_set *set)
@@ -360,7 +253,8 @@ void prestarted_set_stop(struct prestarted_set *set)
 
 // Ends the idle process of this group, and that of the least recently used group when there are too
 // many.
-static void make_room(struct prestarted_set *set, const struct kind *kind, const char *group)
+static void make_room(struct prestarted_set *set, const struct prestarted_kind *kind,
+                      const char *group)
 {
     struct prestarted *oldest = NULL;
     struct prestarted *prestarted;
@@ -385,7 +279,7 @@ static void make_room(struct prestarted_set *set, const struct kind *kind, const
 
 // Returns the most recently used idle process of the group. For group NULL it is an unused process,
 // if possible one that is ready. NULL when there is none.
-static struct prestarted *find(const struct prestarted_set *set, const struct kind *kind,
+static struct prestarted *find(const struct prestarted_set *set, const struct prestarted_kind *kind,
                                const char *group)
 {
     struct prestarted *found = NULL;
@@ -393,7 +287,7 @@ static struct prestarted *find(const struct prestarted_set *set, const struct ki
 
     DL_FOREACH (set->all, prestarted) {
         if (prestarted->kind == kind && is_idle(prestarted) &&
-            !child_is_ending(prestarted->child) && same_text(prestarted->group, group) &&
+            !child_is_ending(prestarted->child) && prestarted_same(prestarted->group, group) &&
             !(found && prestarted->state == PRESTARTED_STARTING)) {
             found = prestarted;
         }
@@ -404,7 +298,7 @@ static struct prestarted *find(const struct prestarted_set *set, const struct ki
 int prestarted_set_take(struct prestarted **ret, struct prestarted_set *set,
                         const struct prestarted_config *config, struct err *err)
 {
-    struct kind *kind = kind_of(set, config);
+    struct prestarted_kind *kind = prestarted_kind_of(set, config);
     struct prestarted *prestarted = config->fresh ? NULL : find(set, kind, config->group);
     int rc = 0;
 
@@ -412,7 +306,7 @@ int prestarted_set_take(struct prestarted **ret, struct prestarted_set *set,
         make_room(set, kind, config->group);
         prestarted = find(set, kind, NULL);
         if (!prestarted) {
-            rc = start(&prestarted, set, kind, err);
+            rc = prestarted_start(&prestarted, set, kind, err);
         }
         if (rc != 0) {
             return rc;
@@ -440,7 +334,7 @@ static void forget_question(struct prestarted *prestarted)
 {
     prestarted->asked = false;
     prestarted->answered = false;
-    prestarted->kind->asked--;
+    prestarted_count_answered(prestarted->set, prestarted->kind);
 }
 
 void prestarted_give_back(struct prestarted *prestarted)
@@ -448,13 +342,12 @@ void prestarted_give_back(struct prestarted *prestarted)
     struct prestarted_set *set = prestarted->set;
 
     forget_question(prestarted);
-    prestarted->idle_ns = clock_now_ns(&clock_system);
+    prestarted->idle_ns = clock_now_ns(set->clock);
     DL_DELETE(set->all, prestarted);
     DL_APPEND(set->all, prestarted);
     if (set->stopping) {
         leave(prestarted);
     }
-    refill(set, prestarted->kind);
 }
 
 void prestarted_retire(struct prestarted *prestarted)

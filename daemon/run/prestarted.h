@@ -5,6 +5,7 @@
 #ifndef DAEMON_RUN_PRESTARTED_H
 #define DAEMON_RUN_PRESTARTED_H
 
+#include "common/clock.h"
 #include "daemon/run/child.h"
 
 struct prestarted;     // one process
@@ -15,6 +16,8 @@ struct prestarted_set; // all processes of one daemon that stay
 #define PRESTARTED_IDLE_NS                                                                         \
     (300 * 1000000000ULL) // a group's process is ended after being idle so long
 #define PRESTARTED_RETRY_MAX_NS (64 * 1000000000ULL) // longest pause between starts that fail
+// An unused process that has been missing for so long is started beside a plan.
+#define PRESTARTED_STARVED_NS (2 * 1000000000ULL)
 
 struct prestarted_config {
     const char *mode;            // first argument of kcast-exec
@@ -29,6 +32,9 @@ struct prestarted_config {
 struct prestarted_question {
     size_t outcome_max;   // bytes of the outcome; the process is killed when it writes more
     uint64_t deadline_ms; // from when the process is ready and has the plan
+    // The process is ready, and the plan is on its way to it. May be NULL. May be called within
+    // prestarted_ask.
+    void (*on_plan)(void *owner);
     // The outcome is there; the callee takes it. It then calls prestarted_give_back or
     // prestarted_retire, before it returns or later, unless on_end comes first. If the process
     // writes anything before that it is killed.
@@ -39,20 +45,25 @@ struct prestarted_question {
     void *owner;
 };
 
-// children outlives the set.
-struct prestarted_set *prestarted_set_create(struct children *children);
+// The first process of a mode and argument is ready (failure is NULL), or has not become ready.
+typedef void prestarted_first(void *owner, const char *failure);
+
+// children and clock outlive the set.
+struct prestarted_set *prestarted_set_create(struct children *children, const struct clock *clock);
 // No process may be left. NULL is fine.
 void prestarted_set_free(struct prestarted_set *set);
 // Starts no more unused processes and ends all processes that owe no answer.
 void prestarted_set_stop(struct prestarted_set *set);
-// Keeps `count` unused processes of this mode and argument; group and fresh do not matter. Used
-// ones are replaced. Where there is an argument (a device) they are replaced only while no process
-// of the same mode and argument owes an answer, so that a start disturbs no measurement. An idle
-// process of the empty group counts as unused.
+// Keeps `count` unused processes of this mode and argument; group and fresh do not matter. Where
+// there is an argument (a device) they are started one after the other over the whole set, at
+// first one for each argument. One that was used is replaced when nothing is being asked of that
+// device, so that the start disturbs no measurement; but after PRESTARTED_STARVED_NS in any case,
+// and at once when none is left. An idle process of the empty group counts as unused. on_first,
+// which may be NULL, is called once, perhaps within this call.
 void prestarted_set_fill(struct prestarted_set *set, const struct prestarted_config *config,
-                         size_t count);
-// Called once a second: starts missing unused processes again after a pause that doubles with each
-// failure, and ends processes that have been idle for PRESTARTED_IDLE_NS.
+                         size_t count, prestarted_first *on_first, void *owner);
+// Called once a second: starts missing unused processes, after a failure only after a pause that
+// doubles with each one, and ends processes that have been idle for PRESTARTED_IDLE_NS.
 void prestarted_set_tick(struct prestarted_set *set);
 
 // Returns an idle process of the group, else an unused process, else a new one. prestarted_ask must

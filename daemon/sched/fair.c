@@ -211,6 +211,65 @@ void fair_take(struct fair *fair, struct fair_entry *entry, struct fair_grant *r
     place(fair, search);
 }
 
+// What fair_preview has to restore after it has taken an entry.
+struct taken {
+    struct fair_entry *entry;
+    struct fair_search *search;
+    double virtual_time, tenant_time, searches_time, fair_time;
+};
+
+static struct taken take_for_now(struct fair *fair, struct fair_entry *entry)
+{
+    struct fair_search *search = entry->search;
+    struct taken taken = {
+        .entry = entry,
+        .search = search,
+        .virtual_time = search->virtual_time,
+        .tenant_time = search->tenant->virtual_time,
+        .searches_time = search->tenant->searches_time,
+        .fair_time = fair->virtual_time,
+    };
+    struct fair_grant grant;
+
+    fair_take(fair, entry, &grant);
+    return taken;
+}
+
+static void put_back(struct fair *fair, const struct taken *taken)
+{
+    struct fair_search *search = taken->search;
+
+    search->virtual_time = taken->virtual_time;
+    search->tenant->virtual_time = taken->tenant_time;
+    search->tenant->searches_time = taken->searches_time;
+    fair->virtual_time = taken->fair_time;
+    search->taken--;
+    search->held--;
+    fair->taken--;
+    taken->entry->search = search;
+    heap_insert(&search->entries, taken->entry);
+    fair->count++;
+    place(fair, search);
+}
+
+size_t fair_preview(struct fair *fair, const struct fair_terms *terms, struct fair_entry **ret,
+                    size_t max)
+{
+    struct taken *taken = xcalloc(max + 1, sizeof(*taken));
+    struct fair_entry *entry;
+    size_t count = 0;
+
+    while (count < max && (entry = fair_first(fair, terms))) {
+        taken[count] = take_for_now(fair, entry);
+        ret[count++] = entry;
+    }
+    for (size_t i = count; i > 0; i--) {
+        put_back(fair, &taken[i - 1]);
+    }
+    free(taken);
+    return count;
+}
+
 void fair_refresh(struct fair *fair, struct fair_grant *grant, double seconds)
 {
     double more = seconds - grant->charged;

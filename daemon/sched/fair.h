@@ -81,6 +81,10 @@ void fair_remove(struct fair *fair, struct fair_entry *entry);
 // ceil(share * devices) + 1 devices are looked at first, and then all searches. Entries that avoid
 // the only idle device are passed over. Changes nothing.
 struct fair_entry *fair_first(struct fair *fair, const struct fair_terms *terms);
+// Stores in ret[] up to max entries that would go next, one after the other, if devices became idle
+// and nothing else happened. Returns how many. Changes nothing.
+size_t fair_preview(struct fair *fair, const struct fair_terms *terms, struct fair_entry **ret,
+                    size_t max);
 // Takes the entry out and charges its search. The caller finishes *ret exactly once.
 void fair_take(struct fair *fair, struct fair_entry *entry, struct fair_grant *ret);
 // Charges a grant that has been held for `seconds` so far.

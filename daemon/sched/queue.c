@@ -94,6 +94,26 @@ static struct queue_entry *first(struct queue *queue, const struct fair_terms *t
     return found ? found : first_of(queue, QUEUE_SCAVENGE, terms);
 }
 
+size_t queue_preview(struct queue *queue, const struct fair_terms *terms, double now_s,
+                     struct queue_entry **ret, size_t max)
+{
+    fill_bucket(queue, terms, now_s);
+    bool late = fair_count(queue->fair[QUEUE_NORMAL]) > 0 && queue->bucket_s <= 0;
+    const enum queue_class turn[QUEUE_CLASS_COUNT] = {late ? QUEUE_NORMAL : QUEUE_INTERACTIVE,
+                                                      late ? QUEUE_INTERACTIVE : QUEUE_NORMAL,
+                                                      QUEUE_SCAVENGE};
+    struct fair_entry **entry = xcalloc(max + 1, sizeof(struct fair_entry *));
+    size_t count = 0;
+    for (int i = 0; i < QUEUE_CLASS_COUNT; i++) {
+        count += fair_preview(queue->fair[turn[i]], terms, entry + count, max - count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        ret[i] = (struct queue_entry *)entry[i];
+    }
+    free(entry);
+    return count;
+}
+
 bool queue_has(struct queue *queue, const struct fair_terms *terms, double now_s)
 {
     return first(queue, terms, now_s);

@@ -8,7 +8,7 @@
 //   COMPILING  READY       everything is compiled
 //              DONE        it is a COMPILE job; or candidate, baseline or reference do not compile
 //              BURIED      the compiler process was lost twice, or the problem is missing
-//   READY      RUNNING     a device is held for it and the ledger has been told
+//   READY      RUNNING     a device is kept for it and what its run needs is there
 //              DONE        an equal job was measured meanwhile
 //              QUEUED      a compiled object is missing from the blob store: it is compiled again
 //   RUNNING    DONE        the executor has replied
@@ -42,6 +42,11 @@ bool job_edge_allowed(enum job_state from, enum job_state to)
         return false;
     }
     return (edge_table[from] >> to & 1U) != 0;
+}
+
+struct job *job_of_entry(struct queue_entry *entry)
+{
+    return (struct job *)((char *)entry - offsetof(struct job, queued));
 }
 
 void job_set_state(struct job *job, enum job_state state)

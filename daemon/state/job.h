@@ -70,7 +70,8 @@ struct job {
     struct digest object;              // blob of its object, while it has compiled
     struct queue_entry queued;         // in QUEUED for its preparation, in READY for a device
     struct preparation *preparation;   // while it is being compiled, else NULL
-    struct run *run;                   // while it holds a device, else NULL
+    struct run *ahead;                 // what was read ahead for its run, else NULL
+    struct run *run;                   // while it has a device, else NULL
     struct wait_link *waits;           // list of the parked WAITs that ask for it
     struct bytes result;               // packed result or compiled, while it is kept in memory
     struct job *resident_prev;         // list of the jobs whose result is in memory, oldest first
@@ -84,6 +85,7 @@ struct job {
     uint8_t cause;         // enum job_cause of CANCELLED and BURIED
     uint8_t wanted_class;  // enum queue_class that the client asked for
     bool fresh;            // from job_spec
+    bool restarted;        // it was in the ledger when the daemon started
     bool journalled;       // the ledger has it, so that equal SUBMITs may be answered with it
     bool completing;       // its end is on the way to the ledger; nothing else may end it
     bool unsaved;          // the ledger could not take its end (disk full); only memory has it
@@ -95,6 +97,9 @@ struct job {
 
 // Returns whether a job may go from one state to the other. False for numbers that are no states.
 bool job_edge_allowed(enum job_state from, enum job_state to);
+
+// The job whose `queued` this is.
+struct job *job_of_entry(struct queue_entry *entry);
 
 // Changes the state of a job and updates the census and the search's count. This is the only
 // function that does. A change that the table of edges does not have is a defect: it is logged and

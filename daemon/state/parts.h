@@ -31,6 +31,13 @@ struct submissions;
 struct counters;
 struct waits;
 
+// Which measurements may have the same process of a GPU, one after the other.
+enum share_processes {
+    SHARE_PROCESSES_TENANT, // those of one tenant
+    SHARE_PROCESSES_ALL,
+    SHARE_PROCESSES_SEARCH, // those of one search
+};
+
 // Limits and switches from the daemon's options.
 struct daemon_limits {
     size_t compile_slots;     // compilations at the same time
@@ -41,7 +48,8 @@ struct daemon_limits {
     size_t jobs_max;          // jobs in the job table
     bool sandbox_off;         // for development: child processes are not confined
     bool exclusive;           // compilations and measurements never run at the same time
-    bool share_gpus;          // other programs may use the GPUs during a measurement
+    enum share_processes share_processes;
+    bool share_gpus; // other programs may use the GPUs during a measurement
 };
 
 struct daemon_parts {

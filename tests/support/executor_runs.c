@@ -225,6 +225,7 @@ void runs_until_started(struct runs_fixture *f, const char *mode, size_t count)
 {
     while (runs_starts(f, mode) < count) {
         (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+        executors_tick(f->executors);
     }
     assert_int_equal(runs_starts(f, mode), count);
 }

@@ -23,7 +23,7 @@
 // and how many of the first let kernels read memory of processes ("2,0,1");
 // "garbage"; with $KCAST_FAKE_NVML they have the UUIDs of the fake libnvidia-ml.so.1.
 // $KCAST_FAKE_START: what the modes that stay do instead of becoming ready: crash, garbage, or once
-// PATH (crash, the first time). $KCAST_FAKE_BAD: the UUID of a GPU on which every measurement is
+// PATH (crash, the first time), or "gate UUID PATH" (a gate before that GPU's is ready). $KCAST_FAKE_BAD: the UUID of a GPU on which every measurement is
 // lost, and cuda-health fails. $KCAST_FAKE_TOOLCHAIN: the compiler's name and version in the probe's
 // report.
 #include "common/digest.h"
@@ -421,6 +421,12 @@ static void serve(void (*answer)(void))
     }
     if (start && strcmp(start, "crash") == 0) {
         exec_die("it does not start");
+    }
+    if (start && strncmp(start, "gate ", 5) == 0 && exec_stub.uuid) {
+        char *text = xasprintf("//! %s\n", start + 5);
+
+        exec_gate(text, exec_stub.uuid);
+        free(text);
     }
     exec_put_head(start && strcmp(start, "garbage") == 0 ? 1 : 0);
     for (;;) {

@@ -49,6 +49,7 @@ static int start_execution(void *owner, struct executor *executor,
     struct execution *execution = xcalloc(1, sizeof(*execution));
     execution->name = name_of(config, plan);
     execution->plan = bytes_copy(plan->data, plan->len);
+    execution->group = config->keep ? xstrdup(config->keep) : NULL;
     execution->executor = executor;
     DL_APPEND(w->executions, execution);
     w->begun++;
@@ -70,6 +71,7 @@ static void answer(struct workshop *w, struct execution *execution, struct execu
     DL_DELETE(w->executions, execution);
     executor_answer(execution->executor, end);
     free(execution->name);
+    free(execution->group);
     bytes_clear(&execution->plan);
     free(execution);
 }
@@ -206,7 +208,7 @@ static struct execution *find(const struct workshop *w, const char *name)
 
     DL_FOREACH (w->executions, execution) {
         if (!execution->stopped &&
-            (name ? strcmp(execution->name, name) == 0 : strcmp(execution->name, "measure") != 0)) {
+            (name ? strcmp(execution->name, name) == 0 : !strstr(execution->name, "measure"))) {
             return execution;
         }
     }

@@ -182,7 +182,7 @@ static inline struct result *made_result(double truth, bool wrong, struct stats_
     ret->error_bound = 16;
     ret->seconds = xcalloc(1, sizeof *ret->seconds);
     *ret->seconds =
-        (struct accounts){0.2, 0.3, 0.02, 0.04, 0.11, 0.3, 0.35 + 0.5 * stats_rng_unit(rng)};
+        (struct accounts){0.2, 0.3, 0.02, 0.04, 0.11, 0.3, 0.35 + 0.5 * stats_rng_unit(rng), NAN};
     ret->sandbox = xstrdup(sandbox_off ? "off" : "on");
     ret->trust = xstrdup("c, unsealed");
     ret->seed = stats_rng_u64(rng);

@@ -144,6 +144,42 @@ static void the_least_held_idle_device_is_taken(void **state)
     assert_int_equal(first->held_ns, 3 * SECOND);
 }
 
+static void time_counts_as_held_from_when_the_process_has_its_plan(void **state)
+{
+    struct device *device = devices_idle(*state, ((struct devices *)*state)->classes, 0);
+
+    device_lease(device, 7, SECOND);
+    assert_int_equal(device->state, DEVICE_BUSY);
+    assert_int_equal(device_job_ns(device, 5 * SECOND), 0);
+    device_hold(device, 7, 5 * SECOND);
+    assert_int_equal(device->leased_ns, SECOND);
+    assert_int_equal(device_job_ns(device, 8 * SECOND), 3 * SECOND);
+    assert_float_equal(device_release(device, 8 * SECOND), 3, 1e-9);
+    device_lease(device, 8, 10 * SECOND);
+    assert_float_equal(device_release(device, 20 * SECOND), 0, 0); // it never began
+    assert_int_equal(device->held_ns, 3 * SECOND);
+    assert_int_equal(device->state, DEVICE_READY);
+    assert_int_equal(device_job_ns(device, 30 * SECOND), 0);
+}
+
+static void a_device_that_is_starting_takes_no_jobs(void **state)
+{
+    struct devices *devices = *state;
+    struct device *device = &devices->device[0];
+    uint32_t ready;
+
+    device_starts(device);
+    assert_string_equal(device_state_name(device->state), "starting");
+    assert_non_null(device_why(device));
+    assert_ptr_equal(devices_idle(devices, devices->classes, 0), &devices->device[1]);
+    assert_int_equal(devices_serving(devices, devices->classes, &ready), 1);
+    device_drain(device, "by hand");
+    device_started(device);
+    assert_int_equal(device->state, DEVICE_DRAINING);
+    device_undrain(device);
+    assert_int_equal(device->state, DEVICE_READY);
+}
+
 // A device that fails at once is idle most of the time, and must not be preferred for that.
 static void failing_fast_attracts_no_work(void **state)
 {
@@ -426,6 +462,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(equal_gpus_share_a_class, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_problem_finds_the_class_that_runs_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_least_held_idle_device_is_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(time_counts_as_held_from_when_the_process_has_its_plan,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_device_that_is_starting_takes_no_jobs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failing_fast_attracts_no_work, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_job_that_fails_often_is_not_the_devices_fault, set_up,
                                         tear_down),

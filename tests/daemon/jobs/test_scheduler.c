@@ -1,4 +1,5 @@
 // Who begins, in which order, and what keeps a job waiting. The test stands in for the stages.
+#include "daemon/jobs/lookahead.h"
 #include "daemon/jobs/scheduler.h"
 #include "daemon/run/executors.h"
 #include "daemon/run/setup.h"
@@ -31,6 +32,9 @@ struct fixture {
     size_t count;
     size_t ended; // of them, from the first
     uint64_t next_id;
+    uint64_t ahead[BEGUN_MAX]; // numbers of the jobs that were told to be next
+    size_t ahead_count;
+    size_t behind_count;
 };
 
 static void on_prepare(void *owner, struct job *job, const struct queue_grant *ticket)
@@ -50,6 +54,23 @@ static void on_measure(void *owner, struct job *job, struct device *device,
     assert_true(f->count < BEGUN_MAX);
     device_hold(device, job->id, clock_now_ns(&f->w.clock));
     f->begun[f->count++] = (struct begun){.job = job, .device = device, .ticket = *ticket};
+}
+
+static void on_ahead(void *owner, struct job *job)
+{
+    struct fixture *f = owner;
+
+    assert_true(f->ahead_count < BEGUN_MAX);
+    f->ahead[f->ahead_count++] = job->id;
+    scheduler_was_read(f->scheduler);
+}
+
+static void on_behind(void *owner, struct job *job)
+{
+    struct fixture *f = owner;
+
+    (void)job;
+    f->behind_count++;
 }
 
 static void turn(struct fixture *f)
@@ -81,7 +102,12 @@ static struct fixture *open_fixture(size_t cores)
 {
     struct fixture *f = xcalloc(1, sizeof(*f));
     const struct scheduler_events events = {
-        .prepare = on_prepare, .measure = on_measure, .owner = f};
+        .ahead = on_ahead,
+        .behind = on_behind,
+        .prepare = on_prepare,
+        .measure = on_measure,
+        .owner = f,
+    };
 
     workshop_open(&f->w, cores);
     f->scheduler = f->w.parts.scheduler;
@@ -281,6 +307,61 @@ static void a_search_without_budget_waits_and_lets_others_pass(void **state)
     close_fixture(f);
 }
 
+static void some_jobs_for_each_device_are_told_to_be_next(void **state)
+{
+    struct fixture *f = open_fixture(2);
+
+    (void)state;
+    for (int i = 0; i < 14; i++) {
+        (void)add(f, "s", JOB_READY);
+    }
+    turn(f);
+    assert_int_equal(f->count, 2);
+    assert_int_equal(f->ahead_count, 2 * LOOKAHEAD_EACH);
+    for (size_t i = 0; i < 2; i++) {
+        end_one(f, 1);
+        turn(f);
+        assert_int_equal(f->begun[2 + i].job->id, 3 + i);
+        assert_int_equal(f->ahead_count, 8); // three quarters are enough
+    }
+    end_one(f, 1);
+    turn(f);
+    assert_int_equal(f->ahead_count, 11);
+    for (size_t i = 0; i < f->ahead_count; i++) {
+        assert_int_equal(f->ahead[i], i + 3); // each once, in order
+    }
+    assert_int_equal(f->behind_count, 0);
+    close_fixture(f);
+}
+
+// Nobody is promised a device: who is told to be next may be overtaken until it is free.
+static void who_is_next_is_decided_when_a_device_is_free(void **state)
+{
+    struct fixture *f = open_fixture(1);
+    struct job *next[2 * LOOKAHEAD_EACH + 2];
+
+    (void)state;
+    (void)add(f, "s", JOB_READY);
+    turn(f);
+    for (size_t i = 0; i < ARRAY_LEN(next); i++) {
+        next[i] = make(f, "s", JOB_READY);
+        next[i]->priority = 20 - i;
+        scheduler_add(f->scheduler, next[i]);
+        turn(f);
+        assert_int_equal(f->ahead_count, i + 1);
+        assert_int_equal(f->ahead[i], next[i]->id);
+    }
+    assert_int_equal(f->behind_count, 2); // no more than eight are kept for one device
+    scheduler_remove(f->scheduler, next[9]);
+    end_one(f, 1);
+    turn(f);
+    assert_ptr_equal(f->begun[1].job, next[8]);
+    end_one(f, 1);
+    turn(f);
+    assert_ptr_equal(f->begun[2].job, next[7]);
+    close_fixture(f);
+}
+
 static void a_host_that_starts_nothing_keeps_jobs_from_devices(void **state)
 {
     struct fixture *f = open_fixture(1);
@@ -341,6 +422,8 @@ int main(void)
         cmocka_unit_test(an_interactive_job_goes_first_unless_it_will_be_long),
         cmocka_unit_test(every_ready_device_gets_a_job_of_its_own),
         cmocka_unit_test(a_search_without_budget_waits_and_lets_others_pass),
+        cmocka_unit_test(some_jobs_for_each_device_are_told_to_be_next),
+        cmocka_unit_test(who_is_next_is_decided_when_a_device_is_free),
         cmocka_unit_test(a_host_that_starts_nothing_keeps_jobs_from_devices),
         cmocka_unit_test(nothing_begins_after_a_stop),
         cmocka_unit_test(a_compiler_is_kept_waiting_only_where_cores_are_shared),

@@ -65,7 +65,7 @@ static void unused_processes_are_used_first_and_replaced(void **state)
     struct executor_config config = runs_cuda_config("search");
 
     runs_open_executors(f);
-    executors_prestart(f->executors, &config, 1);
+    executors_prestart(f->executors, &config, 1, NULL, NULL);
     runs_until_started(f, "cuda-measure", 1);
     (void)runs_pid_of(f, config, 0);
     runs_until_started(f, "cuda-measure", 2); // the next unused one
@@ -81,7 +81,8 @@ static void processes_for_all_count_as_unused_themselves(void **state)
     struct executor_config config = runs_cuda_config("");
 
     runs_open_executors(f);
-    executors_prestart(f->executors, &config, 2);
+    executors_prestart(f->executors, &config, 2, NULL, NULL);
+    runs_until_started(f, "cuda-measure", 2);
     (void)runs_pid_of(f, config, 0);
     (void)runs_pid_of(f, config, 1);
     executors_tick(f->executors);
@@ -211,7 +212,7 @@ static void an_unused_process_that_does_not_start_is_tried_again_later(void **st
 
     (void)setenv("KCAST_FAKE_START", start, 1);
     runs_open_executors(f);
-    executors_prestart(f->executors, &config, 1);
+    executors_prestart(f->executors, &config, 1, NULL, NULL);
     while (executors_count(f->executors) > 0) {
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     }
@@ -232,7 +233,7 @@ static void when_stopped_nothing_stays(void **state)
     struct executor_config config = runs_cuda_config("search");
 
     runs_open_executors(f);
-    executors_prestart(f->executors, &config, 2);
+    executors_prestart(f->executors, &config, 2, NULL, NULL);
     struct executor_run run;
     runs_begin(f, &run, config, "//! tell\n");
     executors_stop(f->executors);

@@ -282,6 +282,192 @@ static void what_runs_is_charged_before_its_end(void **state)
     assert_true(fabs(used_s(f) - HELD_S) < 1e-9); // the search is not charged twice
 }
 
+static void the_start_of_a_process_is_not_charged(void **state)
+{
+    struct fixture *f = *state;
+
+    executors_slow_down(f->w.parts.executors);
+    struct execution *execution = execute(f); // and HELD_S seconds pass
+    run_charge(f->job->run);
+    assert_true(used_s(f) <= 0);
+    executor_is_ready(execution->executor);
+    clock_fake_advance(&f->w.clock, 2 * HELD_S * NS_PER_S);
+    run_charge(f->job->run);
+    assert_true(fabs(used_s(f) - 2 * HELD_S) < 1e-9);
+    workshop_measured(&f->w, execution, VERDICT_WRONG);
+    assert_true(fabs(used_s(f) - 2 * HELD_S) < 1e-9);
+    assert_true(fabs(f->held_s - 2 * HELD_S) < 1e-9);
+    assert_true(fabs(f->result.seconds->held - 2 * HELD_S) < 1e-9);
+    assert_true(fabs(f->result.seconds->wait - HELD_S) < 1e-9);
+    assert_int_equal(f->device->held_ns, 2 * HELD_S * NS_PER_S);
+}
+
+static void a_process_that_never_starts_is_not_charged(void **state)
+{
+    struct fixture *f = *state;
+
+    executors_slow_down(f->w.parts.executors);
+    f->job->attempt = JOB_LOST_MAX - 1;
+    workshop_lost(&f->w, execute(f), "it does not start");
+    assert_int_equal(f->outcome, RUN_LOST);
+    assert_true(used_s(f) <= 0);
+    assert_true(f->held_s <= 0);
+}
+
+// --- ahead, on a GPU
+
+static void make_gpu(struct fixture *f)
+{
+    (void)snprintf(f->device->uuid, sizeof(f->device->uuid), "GPU-1");
+    f->device->core = -1;
+    f->device->device_class->target = xstrdup("sm_90");
+}
+
+static void on_back(void *owner)
+{
+    *(unsigned *)owner += 1;
+}
+
+static void prepare(struct fixture *f)
+{
+    unsigned back = 0;
+
+    run_prepare(&f->w.parts, f->job, on_back, &back);
+    while (back == 0) {
+        workshop_turn(&f->w);
+    }
+    workshop_settle(&f->w);
+    assert_int_equal(back, 1);
+}
+
+static void take_blobs_away(struct fixture *f)
+{
+    char *root = xasprintf("%s/blobs", f->w.dir);
+    char *aside = xasprintf("%s/aside", f->w.dir);
+
+    assert_int_equal(rename(root, aside), 0);
+    free(aside);
+    free(root);
+}
+
+// Between the outcome of one measurement and the next plan lies no turn of the loop for a disk.
+static void what_is_prepared_begins_within_the_call(void **state)
+{
+    struct fixture *f = *state;
+
+    make_gpu(f);
+    prepare(f);
+    take_blobs_away(f);
+    size_t begun = f->w.begun;
+    begin(f);
+    assert_int_equal(f->w.begun, begun + 1);
+    assert_int_equal(f->started, 1);
+    struct execution *execution = workshop_execution(&f->w, "cuda-measure");
+    struct measure_plan plan;
+    assert_int_equal(
+        message_read(&measure_plan_message, &plan, execution->plan.data, execution->plan.len, NULL),
+        0);
+    assert_memory_equal(plan.candidate.data, "OBJcandidate", plan.candidate.len);
+    assert_true(plan.control); // though it was packed before the device was known
+    message_clear(&measure_plan_message, &plan);
+    workshop_measured(&f->w, execution, VERDICT_WRONG);
+    assert_int_equal(f->outcome, RUN_RESULT);
+}
+
+// So a crash of the host that it causes again and again is counted.
+static void one_that_came_through_a_restart_waits_for_the_ledger(void **state)
+{
+    struct fixture *f = *state;
+
+    make_gpu(f);
+    f->job->restarted = true;
+    prepare(f);
+    size_t begun = f->w.begun;
+    begin(f);
+    assert_int_equal(f->w.begun, begun);
+    workshop_measured(&f->w, workshop_execution(&f->w, "cuda-measure"), VERDICT_WRONG);
+    assert_int_equal(f->outcome, RUN_RESULT);
+}
+
+static void what_failed_ahead_is_read_again(void **state)
+{
+    struct fixture *f = *state;
+    struct digest object = f->job->object;
+
+    f->job->object = digest_of("never stored", 12);
+    prepare(f);
+    f->job->object = object;
+    workshop_measured(&f->w, execute(f), VERDICT_WRONG);
+    assert_int_equal(f->outcome, RUN_RESULT);
+}
+
+static void what_is_forgotten_while_it_is_read_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    unsigned back = 0;
+
+    run_prepare(&f->w.parts, f->job, on_back, &back);
+    run_forget(f->job);
+    run_forget(f->job); // no-op
+    assert_null(f->job->ahead);
+    while (back == 0) {
+        workshop_turn(&f->w);
+    }
+    workshop_measured(&f->w, execute(f), VERDICT_WRONG);
+    assert_int_equal(f->outcome, RUN_RESULT);
+}
+
+// --- who has the same process
+
+static char *group_of(struct fixture *f, const char *tenant, const char *search)
+{
+    char *path = xasprintf("%s/%s", tenant, search);
+    char **field[] = {&f->job->search->tenant, &f->job->search->name, &f->job->search->path};
+    char *const value[] = {(char *)(uintptr_t)tenant, (char *)(uintptr_t)search, path};
+    char *before[3];
+
+    for (size_t i = 0; i < 3; i++) {
+        before[i] = *field[i];
+        *field[i] = value[i];
+    }
+    begin(f);
+    for (size_t i = 0; i < 3; i++) {
+        *field[i] = before[i];
+    }
+    struct execution *execution = workshop_execution(&f->w, "cuda-measure");
+    char *group = xstrdup(execution->group);
+    workshop_measured(&f->w, execution, VERDICT_WRONG);
+    free(path);
+    return group;
+}
+
+static bool share(struct fixture *f, const char *tenant, const char *search)
+{
+    char *one = group_of(f, "t", "s");
+    char *other = group_of(f, tenant, search);
+    bool same = strcmp(one, other) == 0;
+
+    free(one);
+    free(other);
+    return same;
+}
+
+static void the_policy_says_who_shares_a_process(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_null(execute(f)->group); // a core has a process for each measurement
+    workshop_measured(&f->w, workshop_execution(&f->w, "measure"), VERDICT_WRONG);
+    make_gpu(f);
+    assert_true(share(f, "t", "other"));
+    assert_false(share(f, "u", "s"));
+    f->w.parts.limits.share_processes = SHARE_PROCESSES_ALL;
+    assert_true(share(f, "u", "s"));
+    f->w.parts.limits.share_processes = SHARE_PROCESSES_SEARCH;
+    assert_true(share(f, "t", "s"));
+    assert_false(share(f, "t", "other"));
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -298,6 +484,13 @@ int main(void)
         WITH(an_object_that_has_gone_starts_nothing_and_is_named),
         WITH(an_object_that_the_host_cannot_open_is_nobodys_fault),
         WITH(what_runs_is_charged_before_its_end),
+        WITH(the_start_of_a_process_is_not_charged),
+        WITH(a_process_that_never_starts_is_not_charged),
+        WITH(what_is_prepared_begins_within_the_call),
+        WITH(one_that_came_through_a_restart_waits_for_the_ledger),
+        WITH(what_failed_ahead_is_read_again),
+        WITH(what_is_forgotten_while_it_is_read_leaves_nothing),
+        WITH(the_policy_says_who_shares_a_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

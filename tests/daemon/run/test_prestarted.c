@@ -17,6 +17,7 @@ struct fixture {
     uv_loop_t loop;
     struct children *children;
     struct prestarted_set *prestarted_set;
+    struct clock clock;
 };
 
 // A question and its callbacks.
@@ -37,7 +38,8 @@ static int set_up(void **state)
     (void)unsetenv("KCAST_FAKE_LOG");
     assert_int_equal(uv_loop_init(&f->loop), 0);
     assert_int_equal(children_create(&f->children, &f->loop, path, NULL, NULL), 0);
-    f->prestarted_set = prestarted_set_create(f->children);
+    clock_fake_init(&f->clock, 1000 * NS_PER_S);
+    f->prestarted_set = prestarted_set_create(f->children, &f->clock);
     free(path);
     *state = f;
     return 0;
@@ -202,28 +204,125 @@ static void so_many_groups_keep_a_process_and_the_oldest_leaves(void **state)
     until_told(f, &question);
 }
 
-// Where there is a device, unused processes are started only while none of its processes owes an
-// answer.
+static void until_there(struct fixture *f, size_t count)
+{
+    while (children_count(f->children) < count) {
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(children_count(f->children), count);
+}
+
+// The same, with what the clock lets begin.
+static void until_filled(struct fixture *f, size_t count)
+{
+    while (children_count(f->children) < count) {
+        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+        prestarted_set_tick(f->prestarted_set);
+    }
+    assert_int_equal(children_count(f->children), count);
+}
+
+static void fill(struct fixture *f, struct prestarted_config config, size_t count)
+{
+    prestarted_set_fill(f->prestarted_set, &config, count, NULL, NULL);
+}
+
 static void spares_are_replaced_when_nothing_is_measured(void **state)
 {
     struct fixture *f = *state;
-    struct prestarted_config config = config_of("a", false);
 
-    prestarted_set_fill(f->prestarted_set, &config, 2);
-    assert_int_equal(children_count(f->children), 2);
-    prestarted_set_fill(f->prestarted_set, &config, 2); // there are two already
+    fill(f, config_of("a", false), 2);
+    until_there(f, 2);
+    fill(f, config_of("a", false), 2); // there are two already
     assert_int_equal(children_count(f->children), 2);
     struct question question = {0};
-    ask(f, &question, config, "");
+    ask(f, &question, config_of("a", false), "");
+    clock_fake_advance(&f->clock, NS_PER_S);
     prestarted_set_tick(f->prestarted_set);
     assert_int_equal(children_count(f->children), 2); // one owes an answer, one is unused
     until_told(f, &question);
     assert_int_equal(question.outcomes, 1);
-    assert_int_equal(children_count(f->children), 3);
+    prestarted_set_tick(f->prestarted_set);
+    assert_int_equal(children_count(f->children), 2); // the next plan may come at once
+    clock_fake_advance(&f->clock, 100 * NS_PER_MS);
+    until_filled(f, 3);
     prestarted_set_stop(f->prestarted_set);
     until_left(f, 0);
     prestarted_set_tick(f->prestarted_set);
     assert_int_equal(children_count(f->children), 0);
+}
+
+static void a_device_that_is_never_quiet_gets_its_spare_all_the_same(void **state)
+{
+    struct fixture *f = *state;
+
+    fill(f, config_of("a", false), 2);
+    until_there(f, 2);
+    struct question question = {0};
+    ask(f, &question, config_of("a", false), "//! run-hang\n");
+    prestarted_set_tick(f->prestarted_set);
+    clock_fake_advance(&f->clock, PRESTARTED_STARVED_NS - NS_PER_MS);
+    prestarted_set_tick(f->prestarted_set);
+    assert_int_equal(children_count(f->children), 2);
+    clock_fake_advance(&f->clock, NS_PER_MS);
+    until_filled(f, 3);
+    prestarted_stop(question.prestarted);
+    until_told(f, &question);
+}
+
+static void a_spare_takes_over_from_one_that_crashes(void **state)
+{
+    struct fixture *f = *state;
+
+    fill(f, config_of("a", false), 2);
+    until_there(f, 2);
+    struct question question = {0};
+    ask(f, &question, config_of("a", false), "//! run-exit 5\n");
+    until_told(f, &question);
+    assert_int_equal(question.ends, 1);
+    until_left(f, 1);
+    ask(f, &question, config_of("a", false), "");
+    assert_int_equal(children_count(f->children), 1); // nothing has been started for it
+    until_told(f, &question);
+    assert_int_equal(question.outcomes, 1);
+}
+
+struct first {
+    struct fixture *fixture;
+    size_t told;
+    size_t there; // processes when it was told
+    char failure[CHILD_REASON_MAX];
+};
+
+static void on_first(void *owner, const char *failure)
+{
+    struct first *first = owner;
+
+    first->told++;
+    first->there = children_count(first->fixture->children);
+    (void)snprintf(first->failure, sizeof(first->failure), "%s", failure ? failure : "");
+}
+
+// The driver makes one context after the other; each device gets one before any gets a second one.
+static void devices_get_their_processes_one_after_the_other(void **state)
+{
+    struct fixture *f = *state;
+    struct first first[3] = {{.fixture = f}, {.fixture = f}, {.fixture = f}};
+    static const char *const name[] = {"GPU-1", "GPU-2", "GPU-3"};
+
+    for (size_t i = 0; i < 3; i++) {
+        struct prestarted_config config = config_of("a", false);
+
+        config.argument = name[i];
+        prestarted_set_fill(f->prestarted_set, &config, 2, on_first, &first[i]);
+        assert_int_equal(children_count(f->children), 1);
+    }
+    until_there(f, 6);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(first[i].told, 1);
+        assert_int_equal(first[i].there, i + 1);
+        assert_string_equal(first[i].failure, "");
+    }
 }
 
 static void one_that_dies_with_a_plan_is_told_to_who_asked(void **state)
@@ -291,12 +390,20 @@ static void one_that_does_not_become_ready_is_told(void **state)
         f->prestarted_set); // because the environment is copied when the children are created
     children_free(f->children);
     assert_int_equal(children_create(&f->children, &f->loop, path, NULL, NULL), 0);
-    f->prestarted_set = prestarted_set_create(f->children);
+    f->prestarted_set = prestarted_set_create(f->children, &f->clock);
     struct question question = {0};
     ask(f, &question, config_of("a", false), "");
     until_told(f, &question);
     assert_int_equal(question.outcomes, 0);
     assert_non_null(strstr(question.reason, "did not begin with an empty frame"));
+    struct first first = {.fixture = f};
+    struct prestarted_config config = config_of("a", false);
+    config.argument = "GPU-2";
+    prestarted_set_fill(f->prestarted_set, &config, 1, on_first, &first);
+    while (first.told == 0) {
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    assert_non_null(strstr(first.failure, "did not begin with an empty frame"));
     free(path);
 }
 
@@ -308,6 +415,9 @@ int main(void)
         TEST(a_fresh_process_takes_the_place_of_its_groups),
         TEST(so_many_groups_keep_a_process_and_the_oldest_leaves),
         TEST(spares_are_replaced_when_nothing_is_measured),
+        TEST(a_device_that_is_never_quiet_gets_its_spare_all_the_same),
+        TEST(a_spare_takes_over_from_one_that_crashes),
+        TEST(devices_get_their_processes_one_after_the_other),
         TEST(one_that_dies_with_a_plan_is_told_to_who_asked),
         TEST(one_that_is_stopped_gives_no_answer),
         TEST(a_retired_one_is_told_when_it_is_gone),

@@ -1,0 +1,168 @@
+// Which unused processes are kept, and when they are started.
+//
+// Design note. A missing unused process is started in three cases: none is left, so that whoever asks
+// next would have to wait for a start; nothing has been asked of the device for STARTED_QUIET_NS; or
+// it has been missing for PRESTARTED_STARVED_NS, because a device that is used well is never quiet.
+// Those with an argument make a context of a device. The driver makes one context after the other,
+// however many are asked for, so they are started one after the other, and the device with the fewest
+// goes first. One that takes longer than START_TURN_NS does not keep the others waiting.
+//
+// An unused process that does not become ready (no driver, no memory) is started again after one
+// second, then two, four, and so on.
+#include "common/log.h"
+#include "daemon/run/prestarted_inside.h"
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#define STARTED_QUIET_NS (50 * NS_PER_MS) // without a plan: the device is not between two of them
+#define START_TURN_NS (10 * NS_PER_S)     // for which a starting process keeps others waiting
+
+bool prestarted_same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+struct prestarted_kind *prestarted_kind_of(struct prestarted_set *set,
+                                           const struct prestarted_config *config)
+{
+    struct prestarted_kind **at = &set->kinds;
+
+    while (*at && !(prestarted_same((*at)->mode, config->mode) &&
+                    prestarted_same((*at)->argument, config->argument))) {
+        at = &(*at)->next;
+    }
+    if (!*at) {
+        *at = xcalloc(1, sizeof(**at));
+        (*at)->mode = xstrdup(config->mode);
+        (*at)->argument = config->argument ? xstrdup(config->argument) : NULL;
+    }
+    struct prestarted_kind *kind = *at;
+    kind->limits = config->limits;
+    kind->grace_ms = config->grace_ms;
+    return kind;
+}
+
+void prestarted_tell_first(const struct prestarted_set *set, struct prestarted_kind *kind,
+                           const char *failure)
+{
+    prestarted_first *on_first = set->stopping ? NULL : kind->on_first;
+
+    kind->on_first = NULL;
+    if (on_first) {
+        on_first(kind->owner, failure);
+    }
+}
+
+void prestarted_start_failed(const struct prestarted_set *set, struct prestarted_kind *kind)
+{
+    uint64_t pause_ns = NS_PER_S << (kind->failures < 16 ? kind->failures : 16);
+
+    kind->failures++;
+    kind->retry_ns = clock_now_ns(set->clock) +
+                     (pause_ns < PRESTARTED_RETRY_MAX_NS ? pause_ns : PRESTARTED_RETRY_MAX_NS);
+}
+
+void prestarted_count_answered(const struct prestarted_set *set, struct prestarted_kind *kind)
+{
+    kind->asked--;
+    kind->quiet_ns = clock_now_ns(set->clock);
+}
+
+static size_t unused_of(const struct prestarted_set *set, const struct prestarted_kind *kind)
+{
+    const struct prestarted *prestarted;
+    size_t count = 0;
+
+    DL_FOREACH (set->all, prestarted) {
+        count += prestarted->kind == kind && prestarted->state != PRESTARTED_LEAVING &&
+                 (!prestarted->group || prestarted->group[0] == '\0');
+    }
+    return count;
+}
+
+// Whether an unused process is missing that may be started now.
+static bool is_due(const struct prestarted_set *set, struct prestarted_kind *kind)
+{
+    uint64_t now_ns = clock_now_ns(set->clock);
+    size_t unused = unused_of(set, kind);
+
+    if (unused >= kind->wanted) {
+        kind->missing_ns = 0;
+        return false;
+    }
+    kind->missing_ns = kind->missing_ns != 0 ? kind->missing_ns : now_ns;
+    if (now_ns < kind->retry_ns) {
+        return false;
+    }
+    return !kind->argument || unused == 0 ||
+           (kind->asked == 0 && now_ns - kind->quiet_ns >= STARTED_QUIET_NS) ||
+           now_ns - kind->missing_ns >= PRESTARTED_STARVED_NS;
+}
+
+static void start_unused(struct prestarted_set *set, struct prestarted_kind *kind)
+{
+    struct err err = ERR_INIT;
+    struct prestarted *prestarted;
+
+    if (prestarted_start(&prestarted, set, kind, &err) != 0) {
+        prestarted_start_failed(set, kind);
+        log_event(LOG_WARNING, "executor-lost mode=%s reason=\"%s\"", kind->mode, err.text);
+        prestarted_tell_first(set, kind, err.text);
+    }
+}
+
+// Whether a context is being made.
+static bool is_making_context(const struct prestarted_set *set)
+{
+    uint64_t now_ns = clock_now_ns(set->clock);
+    const struct prestarted *prestarted;
+
+    DL_FOREACH (set->all, prestarted) {
+        if (prestarted->kind->argument && prestarted->state == PRESTARTED_STARTING &&
+            now_ns - prestarted->started_ns < START_TURN_NS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Of the kinds that make contexts and may start one, that with the fewest unused processes; NULL:
+// none.
+static struct prestarted_kind *neediest(const struct prestarted_set *set)
+{
+    struct prestarted_kind *found = NULL;
+
+    for (struct prestarted_kind *kind = set->kinds; kind; kind = kind->next) {
+        if (kind->argument && is_due(set, kind) &&
+            (!found || unused_of(set, kind) < unused_of(set, found))) {
+            found = kind;
+        }
+    }
+    return found;
+}
+
+void prestarted_refill(struct prestarted_set *set)
+{
+    struct prestarted_kind *kind;
+
+    for (kind = set->kinds; kind && !set->stopping; kind = kind->next) {
+        while (!kind->argument && is_due(set, kind)) {
+            start_unused(set, kind);
+        }
+    }
+    while (!set->stopping && !is_making_context(set) && (kind = neediest(set))) {
+        start_unused(set, kind);
+    }
+}
+
+void prestarted_set_fill(struct prestarted_set *set, const struct prestarted_config *config,
+                         size_t count, prestarted_first *on_first, void *owner)
+{
+    struct prestarted_kind *kind = prestarted_kind_of(set, config);
+
+    kind->wanted = count;
+    kind->on_first = on_first;
+    kind->owner = owner;
+    prestarted_refill(set);
+}
