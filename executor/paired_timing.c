@@ -9,7 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#define BLOCKS_LEAST 3 // run for each case whatever the limit of seconds
+#define BLOCKS_LEAST 3     // run for each case whatever the limit of seconds
+#define FAR_BLOCKS_LEAST 2 // blocks after which it is seen whether the second arm is far slower
+#define FAR_BLOCKS_MOST 4
 // Launches of a case's first superblock that are judged, one in each quarter of it. Of each later
 // superblock one is judged.
 #define JUDGED_FIRST 4
@@ -81,7 +83,8 @@ static int start_superblock(struct paired_timing *paired_timing, struct timed_ca
                             struct err *err)
 {
     timed->phase = stats_rng_u64(paired_timing->rng) & 1;
-    timed->picked = pick(paired_timing->rng, timed->series.count == 0 ? JUDGED_FIRST : 1);
+    timed->picked =
+        pick(paired_timing->rng, timed->series.count < TIMING_SUPERBLOCK ? JUDGED_FIRST : 1);
     timed->in_superblock = true;
     return paired_timing->superblock(paired_timing->owner, timed, false, err);
 }
@@ -110,10 +113,30 @@ static int run_one(struct paired_timing *paired_timing, struct timed_case *timed
     return check_clock(timed, err);
 }
 
+static struct timing_estimate estimate_blocks(struct paired_timing *paired_timing,
+                                              struct timed_case *timed)
+{
+    timed->series.systematic = paired_timing->systematic(paired_timing->owner, timed);
+    return timing_of(&timed->series);
+}
+
+// Whether the blocks of this case so far show that the second arm is far slower.
+static bool is_far_below(struct paired_timing *paired_timing, struct timed_case *timed)
+{
+    size_t count = timed->series.count;
+
+    if (count != FAR_BLOCKS_LEAST && count != FAR_BLOCKS_MOST) {
+        return false;
+    }
+    struct timing_estimate estimate = estimate_blocks(paired_timing, timed);
+    return timing_is_far_below(&paired_timing->rule, &estimate);
+}
+
 // Adds blocks to a case until it has as many as the look needs or its share of the seconds is used
-// up. BLOCKS_LEAST are run in any case, so that there is an estimate, however wide.
+// up. BLOCKS_LEAST are run in any case, so that there is an estimate, however wide. With `early`, it
+// also stops when the first blocks show that the second arm is far slower.
 static int run_case(struct paired_timing *paired_timing, struct timed_case *timed, size_t blocks,
-                    bool *ret_capped, struct err *err)
+                    bool early, bool *ret_capped, struct err *err)
 {
     double timing = timing_s(paired_timing);
     double budget = paired_timing->max_seconds * timed->weight - timed->spent_s;
@@ -121,13 +144,15 @@ static int run_case(struct paired_timing *paired_timing, struct timed_case *time
 
     *ret_capped = false;
     int rc = 0;
-    while (timed->series.count < blocks && rc == 0 && !timed->disturbed) {
+    timed->far_below = false;
+    while (timed->series.count < blocks && rc == 0 && !timed->disturbed && !timed->far_below) {
         if (timed->series.count >= BLOCKS_LEAST && timing_s(paired_timing) - timing > budget) {
             *ret_capped = true;
             break;
         }
         rc = run_one(paired_timing, timed, err);
         ran = true;
+        timed->far_below = rc == 0 && early && is_far_below(paired_timing, timed);
     }
     if (rc == 0 && ran) {
         rc = paired_timing->superblock(paired_timing->owner, timed, true, err);
@@ -156,7 +181,9 @@ double paired_timing_second_median(const struct timed_case *timed)
     return median_of(timed->second_ns, timed->launch_count);
 }
 
-static void estimate(struct paired_timing *paired_timing)
+// by_blocks: short launches are not compared one by one, since the arms differ by far more than what
+// that is for, and there are few of them.
+static void estimate(struct paired_timing *paired_timing, bool by_blocks)
 {
     struct timing_estimate each[PROBLEM_CASE_MAX];
     double weight[PROBLEM_CASE_MAX];
@@ -164,38 +191,64 @@ static void estimate(struct paired_timing *paired_timing)
     for (size_t i = 0; i < paired_timing->case_count; i++) {
         struct timed_case *timed = &paired_timing->cases[i];
 
-        timed->series.systematic = paired_timing->systematic(paired_timing->owner, timed);
-        timed->estimate =
-            paired_timing_median(timed) < paired_timing->short_ns
-                ? timing_of_launches(timed->first_ns, timed->second_ns, timed->launch_count,
-                                     paired_timing->quantum_ns, timed->series.systematic)
-                : timing_of(&timed->series);
+        timed->estimate = estimate_blocks(paired_timing, timed);
+        if (!by_blocks && paired_timing_median(timed) < paired_timing->short_ns) {
+            timed->estimate =
+                timing_of_launches(timed->first_ns, timed->second_ns, timed->launch_count,
+                                   paired_timing->quantum_ns, timed->series.systematic);
+        }
         each[i] = timed->estimate;
         weight[i] = timed->weight;
     }
     paired_timing->combined = timing_combine(each, weight, paired_timing->case_count);
 }
 
+// Runs the first blocks of each case, as long as each alone shows that the second arm is far slower.
+// If they show it together, nothing more is run.
+static int run_first(struct paired_timing *paired_timing, struct err *err)
+{
+    bool far = true;
+
+    for (size_t i = 0; i < paired_timing->case_count && far; i++) {
+        struct timed_case *timed = &paired_timing->cases[i];
+        bool capped;
+        int rc = run_case(paired_timing, timed, TIMING_FIRST_LOOK, true, &capped, err);
+
+        if (rc != 0) {
+            return rc;
+        }
+        paired_timing->capped |= capped;
+        far = timed->far_below;
+    }
+    if (far) {
+        estimate(paired_timing, true);
+        paired_timing->far_below =
+            timing_is_far_below(&paired_timing->rule, &paired_timing->combined);
+    }
+    return 0;
+}
+
 int paired_timing_run(struct paired_timing *paired_timing, struct err *err)
 {
-    bool stop = false;
+    int rc = run_first(paired_timing, err);
+    bool stop = paired_timing->far_below;
 
-    for (size_t look = 0; look < paired_timing->looks && !stop; look++) {
+    for (size_t look = 0; rc == 0 && look < paired_timing->looks && !stop; look++) {
         for (size_t i = 0; i < paired_timing->case_count; i++) {
             bool capped;
-            int rc = run_case(paired_timing, &paired_timing->cases[i], timing_look_blocks(look),
-                              &capped, err);
 
+            rc = run_case(paired_timing, &paired_timing->cases[i], timing_look_blocks(look), false,
+                          &capped, err);
             if (rc != 0) {
                 return rc;
             }
             paired_timing->capped |= capped;
         }
-        estimate(paired_timing);
+        estimate(paired_timing, false);
         stop = paired_timing->capped || paired_timing_disturbed(paired_timing) ||
                timing_decided(&paired_timing->rule, &paired_timing->combined);
     }
-    return 0;
+    return rc;
 }
 
 const struct timed_case *paired_timing_disturbed(const struct paired_timing *paired_timing)

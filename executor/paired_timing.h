@@ -36,6 +36,7 @@ struct timed_case {
                         // that is judged
     unsigned judge;     // the two bits of the block that runs
     double spent_s;     // seconds of its blocks
+    bool far_below;     // its first blocks alone show that the second arm is far slower
     struct timing_estimate estimate;
 };
 
@@ -66,10 +67,11 @@ struct paired_timing {
     // Results:
     struct timing_estimate combined; // over all cases
     bool capped;                     // stopped by max_seconds
+    bool far_below;                  // stopped before the first look: the second arm is far slower
     uint64_t launches;               // counted launches of the second arm
 };
 
-// Runs blocks until the rule decides, the seconds are used up, most blocks of a case are void, or
+// Runs blocks until the rule decides, before the first look or at one, the seconds are used up, most blocks of a case are void, or
 // all looks are done. Returns 0, or what a callback returned. ERR_SYSTEM when the clock shows no
 // time for most blocks.
 MUST_CHECK int paired_timing_run(struct paired_timing *paired_timing, struct err *err);

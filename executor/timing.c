@@ -72,6 +72,7 @@ void timing_add(struct timing_series *series, double log2_ratio)
 // However many blocks there are, the half-width stays a little above the systematic part. The
 // precision is widened by this factor so that it can be reached.
 #define PRECISION_MARGIN 1.15
+#define LOOK_ALPHA (TIMING_ALPHA / TIMING_LOOKS) // two-sided level of a look
 
 double timing_systematic(double overhead_ns, double launch_ns)
 {
@@ -79,12 +80,13 @@ double timing_systematic(double overhead_ns, double launch_ns)
     return share >= 0 ? fmin(share / log(2), SYSTEMATIC_MAX) : 0;
 }
 
-static double quantile(double degrees)
+static double quantile(double alpha, double degrees)
 {
-    return stats_t_quantile(1.0 - TIMING_ALPHA / TIMING_LOOKS / 2, degrees);
+    return stats_t_quantile(1.0 - alpha / 2, degrees);
 }
 
-static void interval(struct timing_estimate *estimate)
+// Returns the half-width of the interval of level alpha.
+static double half_of(const struct timing_estimate *estimate, double alpha)
 {
     double sampled = estimate->standard_error * estimate->standard_error;
     double all = sampled + estimate->systematic * estimate->systematic;
@@ -94,8 +96,15 @@ static void interval(struct timing_estimate *estimate)
         // Welch and Satterthwaite, with the systematic part taken as known.
         double degrees =
             sampled > 0 ? estimate->degrees * (all / sampled) * (all / sampled) : INFINITY;
-        half = sqrt(all) * quantile(degrees);
+        half = sqrt(all) * quantile(alpha, degrees);
     }
+    return half;
+}
+
+static void interval(struct timing_estimate *estimate)
+{
+    double half = half_of(estimate, LOOK_ALPHA);
+
     estimate->lo = estimate->log2 - half;
     estimate->hi = estimate->log2 + half;
 }
@@ -151,7 +160,7 @@ struct timing_estimate timing_of_launches(const double *baseline_ns, const doubl
     spread(baseline_ns, count, quantum_ns, 0, baseline);
     spread(candidate_ns, count, quantum_ns, count, candidate);
     memcpy(sorted, baseline, count * sizeof(*sorted));
-    double usual = stats_median(sorted, count), z = quantile(INFINITY);
+    double usual = stats_median(sorted, count), z = quantile(LOOK_ALPHA, INFINITY);
     struct stats_shift shift = multimodal_shift(candidate, baseline, count, DEPENDENCE * z);
     if (fmax(fabs(shift.lo), fabs(shift.hi)) < ALIKE * usual) {
         shift = (struct stats_shift){.shift = ratio_of(usual, shift.shift),
@@ -202,16 +211,28 @@ static double half_width(const struct timing_estimate *estimate)
 
 double timing_precision(const struct timing_rule *rule, const struct timing_estimate *estimate)
 {
-    return fmax(rule->precision_log2, PRECISION_MARGIN * quantile(INFINITY) * estimate->systematic);
+    return fmax(rule->precision_log2,
+                PRECISION_MARGIN * quantile(LOOK_ALPHA, INFINITY) * estimate->systematic);
+}
+
+bool timing_is_far_below(const struct timing_rule *rule, const struct timing_estimate *estimate)
+{
+    double below = isnan(rule->anchor_log2) ? 0 : fmin(0, rule->anchor_log2);
+
+    return estimate->log2 + half_of(estimate, TIMING_FAR_ALPHA) < below - TIMING_FAR_LOG2;
 }
 
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate)
 {
+    // All comparisons with an anchor that is not a number are false.
+    bool below = estimate->hi < rule->anchor_log2 - TIMING_BELOW_LOG2 &&
+                 half_width(estimate) <= TIMING_BELOW_PRECISION_LOG2;
     bool differs = estimate->lo > 0 || estimate->hi < 0;
     bool off_anchor = isnan(rule->anchor_log2) || estimate->lo > rule->anchor_log2 ||
                       estimate->hi < rule->anchor_log2;
 
-    return (differs && off_anchor) || half_width(estimate) <= timing_precision(rule, estimate);
+    return (differs && off_anchor) || below ||
+           half_width(estimate) <= timing_precision(rule, estimate);
 }
 
 enum verdict timing_verdict(const struct timing_rule *rule, const struct timing_estimate *estimate)

@@ -7,7 +7,8 @@
 // mean with Winsorised error and Student's t (Yuen 1974). For short launches it is the shift
 // between the arms' times (Hodges and Lehmann 1963). The estimate is looked at after 8, 16, … 256
 // blocks only, with a two-sided level of 0.05 / 6 at each look (Bonferroni), so that looking
-// repeatedly does not raise the error rate.
+// repeatedly does not raise the error rate. What is far slower is found before the first look, after
+// 2 or 4 blocks of each case, at a level of 0.001.
 #ifndef EXECUTOR_TIMING_H
 #define EXECUTOR_TIMING_H
 
@@ -26,6 +27,11 @@
 #define TIMING_VOID_SHARE 0.5    // with a larger share of void blocks nothing can be measured
 #define TIMING_ESCAPED_SHARE 0.9 // of the void blocks: the candidate has made them void
 #define TIMING_PRECISION_LOG2 0.0036022 // log2(1.0025)
+#define TIMING_FAR_ALPHA 0.001          // level at which a candidate is found to be far slower
+#define TIMING_FAR_LOG2 0.3219          // log2(1.25): so much slower is far
+// Below the anchor by more than this, a candidate need not be known better than to the precision.
+#define TIMING_BELOW_LOG2 0.0704           // log2(1.05)
+#define TIMING_BELOW_PRECISION_LOG2 0.0144 // log2(1.01)
 
 // The blocks of one benchmark case.
 struct timing_series {
@@ -106,7 +112,11 @@ struct timing_estimate timing_combine(const struct timing_estimate *estimate, co
 // Returns the half-width below which no difference is looked for: the rule's precision, or what the
 // systematic error allows if that is more.
 double timing_precision(const struct timing_rule *rule, const struct timing_estimate *estimate);
-// Whether no further look is needed.
+// Whether the candidate is so far below both the baseline and the anchor that few blocks show it.
+// The estimate is that of blocks (timing_of).
+bool timing_is_far_below(const struct timing_rule *rule, const struct timing_estimate *estimate);
+// Whether no further look is needed: the interval excludes 0 and the anchor; or it lies well below
+// the anchor and is narrow; or it is as narrow as the precision.
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate);
 // Returns FASTER, SLOWER, EQUIVALENT or INCONCLUSIVE.
 enum verdict timing_verdict(const struct timing_rule *rule, const struct timing_estimate *estimate);

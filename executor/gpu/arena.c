@@ -9,6 +9,7 @@ static struct cu_memory_kind kind_of(const struct arena *arena)
 {
     return (struct cu_memory_kind){
         .type = CU_MEMORY_PINNED,
+        .handle_types = CU_HANDLE_FD,
         .location = {.type = CU_LOCATION_DEVICE, .id = arena->device},
     };
 }
@@ -80,21 +81,12 @@ static cu_result set_access(const struct arena *arena, size_t from, size_t bytes
     return arena->driver->memory_access(arena->base + from, bytes, &access, 1);
 }
 
-// Maps `bytes` more. What fails leaves the arena as it was.
-static cu_result grow(struct arena *arena, size_t bytes)
+// Maps a chunk behind the others, and takes the memory. What fails leaves the arena as it was.
+static cu_result add_chunk(struct arena *arena, cu_memory memory, size_t bytes)
 {
     const struct driver *d = arena->driver;
-    struct cu_memory_kind kind = kind_of(arena);
 
-    if (arena->chunk_count == ARENA_CHUNKS || bytes > arena->reserved - arena->mapped) {
-        return CU_OUT_OF_MEMORY;
-    }
-    cu_memory memory;
-    cu_result result = d->memory_create(&memory, bytes, &kind, 0);
-    if (result != CU_OK) {
-        return result;
-    }
-    result = d->memory_map(arena->base + arena->mapped, bytes, 0, memory, 0);
+    cu_result result = d->memory_map(arena->base + arena->mapped, bytes, 0, memory, 0);
     if (result != CU_OK) {
         (void)d->memory_release(memory);
         return result;
@@ -106,9 +98,28 @@ static cu_result grow(struct arena *arena, size_t bytes)
         return result;
     }
     arena->chunk[arena->chunk_count] = memory;
+    arena->chunk_serial[arena->chunk_count] = ++arena->serials;
     arena->chunk_bytes[arena->chunk_count++] = bytes;
     arena->mapped += bytes;
     return CU_OK;
+}
+
+static bool has_room(const struct arena *arena, size_t bytes)
+{
+    return arena->chunk_count < ARENA_CHUNKS && bytes <= arena->reserved - arena->mapped;
+}
+
+// Maps `bytes` more. What fails leaves the arena as it was.
+static cu_result grow(struct arena *arena, size_t bytes)
+{
+    struct cu_memory_kind kind = kind_of(arena);
+
+    if (!has_room(arena, bytes)) {
+        return CU_OUT_OF_MEMORY;
+    }
+    cu_memory memory;
+    cu_result result = arena->driver->memory_create(&memory, bytes, &kind, 0);
+    return result == CU_OK ? add_chunk(arena, memory, bytes) : result;
 }
 
 // Memory comes in pieces of the granularity, so a smaller area needs that much.
@@ -159,6 +170,28 @@ void arena_trim(struct arena *arena, size_t bytes)
 
     while (arena->chunk_count > 0 &&
            arena->mapped - arena->chunk_bytes[arena->chunk_count - 1] >= least) {
+        drop_chunk(arena);
+    }
+}
+
+cu_result arena_export(const struct arena *arena, size_t chunk, int *ret_fd)
+{
+    return arena->driver->memory_export(ret_fd, arena->chunk[chunk], CU_HANDLE_FD, 0);
+}
+
+cu_result arena_adopt(struct arena *arena, int fd, size_t bytes)
+{
+    if (!has_room(arena, bytes)) {
+        return CU_OUT_OF_MEMORY;
+    }
+    cu_memory memory;
+    cu_result result = arena->driver->memory_import(&memory, (void *)(intptr_t)fd, CU_HANDLE_FD);
+    return result == CU_OK ? add_chunk(arena, memory, bytes) : result;
+}
+
+void arena_cut(struct arena *arena, size_t count)
+{
+    while (arena->chunk_count > count) {
         drop_chunk(arena);
     }
 }

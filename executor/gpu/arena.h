@@ -15,11 +15,13 @@
 #include "executor/gpu/driver.h"
 #include <stdbool.h>
 
-#define ARENA_CHUNKS 512              // pieces of physical memory that an arena is made of
-#define GUARD_BYTES ((size_t)16384)   // least distance between two areas, and to either end
-#define ARENA_OPEN 0x500000000000ULL  // where the three begin, unless something else is there
-#define ARENA_JUDGE 0x520000000000ULL // ; each is reserved for as much as the GPU has
+#define ARENA_CHUNKS 512            // pieces of physical memory that an arena is made of
+#define GUARD_BYTES ((size_t)16384) // least distance between two areas, and to either end
+// Where they begin, unless something else is there; each is reserved for as much as the GPU has.
+#define ARENA_OPEN 0x500000000000ULL
+#define ARENA_JUDGE 0x520000000000ULL
 #define ARENA_KEPT 0x540000000000ULL
+#define ARENA_THEIRS 0x560000000000ULL // in the oracle: arenas of the other process
 
 struct arena {
     const struct driver *driver; // borrowed; NULL: not opened
@@ -29,7 +31,9 @@ struct arena {
     size_t granularity;              // of physical memory
     size_t chunk_bytes[ARENA_CHUNKS];
     cu_memory chunk[ARENA_CHUNKS];
+    uint64_t chunk_serial[ARENA_CHUNKS]; // of which no two chunks have the same
     size_t chunk_count;
+    uint64_t serials; // given out so far
     bool closed;
 };
 
@@ -50,6 +54,15 @@ void arena_rewind(struct arena *arena, size_t placed);
 // Frees the memory behind the first `bytes` that no area needs, so that what one measurement needed
 // does not cost the next ones time. Nothing may be running.
 void arena_trim(struct arena *arena, size_t bytes);
+
+// Another process can map the memory of an arena, chunk by chunk, in an arena of its own in which
+// nothing is placed. What one writes the other sees when the kernel that wrote it has ended.
+// Gives a descriptor of a chunk, which the caller closes. Returns what the driver says.
+cu_result arena_export(const struct arena *arena, size_t chunk, int *ret_fd);
+// Maps the chunk of the descriptor behind what is mapped. The descriptor stays the caller's.
+cu_result arena_adopt(struct arena *arena, int fd, size_t bytes);
+// Unmaps all chunks but the first `count`. Nothing may be running.
+void arena_cut(struct arena *arena, size_t count);
 
 // Takes the access to all of the arena away from every kernel and copy, or gives it back. Nothing
 // that uses it may be running. Took 3 us for 2 MiB and 103 us for 1 GiB on an H200. Returns what

@@ -103,9 +103,10 @@ struct cu_tensormap { // CUtensorMap
     uint64_t opaque[16];
 } __attribute__((aligned(128)));
 
-// cuMemCreate, cuMemSetAccess
+// cuMemCreate, cuMemSetAccess, cuMemExportToShareableHandle
 enum {
     CU_MEMORY_PINNED = 1,
+    CU_HANDLE_FD = 1, // a file descriptor
     CU_LOCATION_DEVICE = 1,
     CU_ACCESS_NONE = 0,
     CU_ACCESS_READ_WRITE = 3,
@@ -184,6 +185,10 @@ struct cu_uuid {
     X(REQUIRED, memory_unmap, "cuMemUnmap", (cu_pointer pointer, size_t size))                     \
     X(REQUIRED, memory_access, "cuMemSetAccess",                                                   \
       (cu_pointer pointer, size_t size, const struct cu_access *access, size_t count))             \
+    X(REQUIRED, memory_export, "cuMemExportToShareableHandle",                                     \
+      (void *ret, cu_memory memory, int type, uint64_t flags))                                     \
+    X(REQUIRED, memory_import, "cuMemImportFromShareableHandle",                                   \
+      (cu_memory * ret, void *handle, int type))                                                   \
     X(REQUIRED, host_register, "cuMemHostRegister_v2",                                             \
       (void *memory, size_t size, unsigned flags))                                                 \
     X(REQUIRED, copy_to_device, "cuMemcpyHtoDAsync_v2",                                            \

@@ -22,6 +22,7 @@
 #define THREADS 256
 #define BLOCKS_PER_MULTIPROCESSOR 4
 #define HEALTH_COUNT 4096
+#define HEALTH_STEPS 8 // the kernel does as many (kc_health)
 
 // ---- which GPUs there are ----
 
@@ -451,7 +452,7 @@ int gpu_health(struct gpu *gpu, uint64_t limit_ns, struct err *err)
     for (uint64_t i = 0; i < count; i++) {
         uint64_t x = key + i;
 
-        for (uint64_t step = 0; step < 64; step++) {
+        for (uint64_t step = 0; step < HEALTH_STEPS; step++) {
             x = mix(x) + step;
         }
         if (got[i] != x) {

@@ -83,6 +83,7 @@ struct gpu {
     size_t flush_bytes;   // of that memory
     cu_pointer words;     // GPU_SCRATCH_WORDS result words in `judge`
     uint64_t *host_words; // their copy on the host, which gpu_read_words fills
+    double overhead_ns;   // of an empty window between two events; 0: not measured yet
     bool hung;            // a wait has reached its limit
     bool broken;          // the driver has reported a fault of the context
     cu_result result;     // the fault that broke the context

@@ -32,6 +32,7 @@ struct output_digest {
     uint64_t hash[2];
     double sum;          // of the finite elements, each with a secret sign
     uint64_t not_finite; // how many elements are not
+    double max_error;    // what the oracle has found, when it has compared this very output
 };
 
 // The digests of all outputs of one launch.

@@ -2,11 +2,11 @@
 // When the process has gone, every call returns an error.
 #include "common/digest.h"
 #include "executor/gpu/oracle_wire.h"
+#include "executor/sandbox/fd_message.h"
 #include "executor/sandbox/process.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,12 +52,6 @@ int oracle_receive(int socket, void *data, size_t len, struct err *err)
 int oracle_start(struct oracle *oracle, const char *uuid, struct err *err)
 {
     *oracle = (struct oracle){.socket = -1};
-    oracle->window =
-        mmap(NULL, ORACLE_WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (oracle->window == MAP_FAILED) {
-        oracle->window = NULL;
-        return err_set_errno(err, ERR_SYSTEM, errno, "memory for the oracle's window");
-    }
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "a socket for the oracle");
@@ -73,7 +67,7 @@ int oracle_start(struct oracle *oracle, const char *uuid, struct err *err)
         close(pair[0]);
         close(STDIN_FILENO);
         close(STDOUT_FILENO);
-        oracle_main(uuid, pair[1], oracle->window);
+        oracle_main(uuid, pair[1]);
     }
     close(pair[1]);
     oracle->socket = pair[0];
@@ -115,7 +109,6 @@ void oracle_stop(struct oracle *oracle)
         (void)kill(oracle->pid, SIGKILL);
         process_reap(oracle->pid, NULL);
     }
-    // The window stays mapped, because the driver in this process may have it pinned.
     *oracle = (struct oracle){.socket = -1};
 }
 
@@ -162,45 +155,99 @@ int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err
     return oracle_send(oracle->socket, &request, sizeof(request), err);
 }
 
-int oracle_check(struct oracle *oracle, struct gpu *gpu, const struct input_set *set, size_t tensor,
-                 cu_pointer from, size_t bytes, struct oracle_answer *ret, struct err *err)
+static const struct arena *shared_arena(const struct gpu *gpu, size_t number)
 {
-    struct oracle_request request = {.operation = ORACLE_CHECK, .set = *set, .tensor = tensor};
+    return number == 0 ? &gpu->open : &gpu->kept;
+}
 
-    if (!oracle->registered) {
-        oracle->registered = true;
-        int rc = gpu_check(
-            gpu,
-            gpu->driver.host_register(oracle->window, ORACLE_WINDOW, CU_HOST_REGISTER_PORTABLE),
-            "pinning the window", err);
-        if (rc != 0) {
-            return rc;
-        }
+// Sends the request with a descriptor, if there is one, and waits for the reply.
+static int ask_with(struct oracle *oracle, const struct oracle_request *request, int fd,
+                    struct err *err)
+{
+    int rc = oracle_send(oracle->socket, request, sizeof(*request), err);
+
+    if (rc != 0) {
+        return rc;
     }
-    struct oracle_reply reply = {.code = 0};
-    while (request.offset < bytes) {
-        request.bytes =
-            bytes - request.offset < ORACLE_WINDOW ? bytes - request.offset : ORACLE_WINDOW;
-        request.last = request.offset + request.bytes == bytes;
-        int rc = gpu_check(gpu,
-                           gpu->driver.copy_to_host(oracle->window, from + request.offset,
-                                                    request.bytes, gpu->stream),
-                           "reading an output", err);
-        if (rc != 0) {
-            return rc;
-        }
-        rc = gpu_finish(gpu, "reading an output", err);
-        if (rc != 0) {
-            return rc;
-        }
-        rc = ask(oracle, &request, &reply, err);
-        if (rc != 0) {
-            return rc;
-        }
-        request.offset += request.bytes;
+    if (fd >= 0 && fd_message_send(oracle->socket, "", 1, &fd, 1) != 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "talking to the oracle");
     }
-    *ret = reply.answer;
-    return 0;
+    struct oracle_reply reply;
+    return take_reply(oracle, &reply, err);
+}
+
+// Has the oracle keep its first `count` chunks of the arena, and map chunk number `count` behind
+// them, if there is one.
+static int share_chunk(struct oracle *oracle, const struct gpu *gpu, size_t number, size_t count,
+                       struct err *err)
+{
+    const struct arena *arena = shared_arena(gpu, number);
+    struct oracle_shared *shared = &oracle->shared[number];
+    struct oracle_request request = {.operation = ORACLE_SHARE, .arena = number, .chunks = count};
+    char buf[256];
+    int fd = -1;
+
+    shared->count = count;
+    if (count < arena->chunk_count) {
+        cu_result result = arena_export(arena, count, &fd);
+        if (result != CU_OK) {
+            return err_set(
+                err, ERR_UNSUPPORTED,
+                "the GPU's memory cannot be shared between two processes (%s): measuring "
+                "needs that",
+                driver_error(&gpu->driver, result, buf));
+        }
+        request.bytes = arena->chunk_bytes[count];
+    }
+    int rc = ask_with(oracle, &request, fd, err);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (rc == 0 && fd >= 0) {
+        shared->serial[shared->count++] = arena->chunk_serial[count];
+    }
+    return rc;
+}
+
+// Has the oracle map what the arena consists of now.
+static int share(struct oracle *oracle, const struct gpu *gpu, size_t number, struct err *err)
+{
+    const struct arena *arena = shared_arena(gpu, number);
+    struct oracle_shared *shared = &oracle->shared[number];
+    size_t same = 0;
+    int rc = 0;
+
+    while (same < shared->count && same < arena->chunk_count &&
+           shared->serial[same] == arena->chunk_serial[same]) {
+        same++;
+    }
+    while (rc == 0 && (same < shared->count || same < arena->chunk_count)) {
+        rc = share_chunk(oracle, gpu, number, same, err);
+        same = shared->count;
+    }
+    return rc;
+}
+
+int oracle_check(struct oracle *oracle, const struct gpu *gpu, const struct input_set *set,
+                 size_t tensor, cu_pointer from, struct oracle_answer *ret, struct err *err)
+{
+    size_t number = from - gpu->open.base < gpu->open.mapped ? 0 : 1;
+    struct oracle_request request = {.operation = ORACLE_CHECK,
+                                     .set = *set,
+                                     .tensor = tensor,
+                                     .arena = number,
+                                     .offset = from - shared_arena(gpu, number)->base};
+    int rc = share(oracle, gpu, number, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    struct oracle_reply reply;
+    rc = ask(oracle, &request, &reply, err);
+    if (rc == 0) {
+        *ret = reply.answer;
+    }
+    return rc;
 }
 
 int oracle_run_alone(struct oracle *oracle, const struct bytes *baseline,

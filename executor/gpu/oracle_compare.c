@@ -1,5 +1,5 @@
-// Design note. What the oracle does with outputs: those of the candidate come through the window and
-// are compared with what is expected. And when a baseline has failed in the process in which the
+// Design note. What the oracle does with outputs: those of the candidate, in the caller's memory, are
+// compared with what is expected. And when a baseline has failed in the process in which the
 // candidate has run, it is run here once more, in a context that no code of a candidate has ever
 // been in: whether it fails here too says whose failure it was.
 #include "common/clock.h"
@@ -11,23 +11,14 @@
 
 // ---- comparison ----
 
-static int read_double(struct oracle_process *p, cu_pointer at, double *ret, struct err *err)
+// Reads `bytes` of the device's memory.
+static int read_value(struct oracle_process *p, cu_pointer at, void *ret, size_t bytes,
+                      struct err *err)
 {
-    int rc = gpu_check(&p->gpu, p->gpu.driver.copy_to_host(ret, at, sizeof(*ret), p->gpu.stream),
-                       "reading an expected value", err);
+    int rc = gpu_check(&p->gpu, p->gpu.driver.copy_to_host(ret, at, bytes, p->gpu.stream),
+                       "reading a value", err);
 
-    return rc == 0 ? gpu_finish(&p->gpu, "reading an expected value", err) : rc;
-}
-
-static void join(struct oracle_answer *all, const struct oracle_answer *piece)
-{
-    if (all->wrong == 0 && piece->wrong > 0) {
-        all->first = piece->first;
-        all->got = piece->got;
-        all->expected = piece->expected;
-    }
-    all->wrong += piece->wrong;
-    all->max_error = fmax(all->max_error, piece->max_error);
+    return rc == 0 ? gpu_finish(&p->gpu, "reading a value", err) : rc;
 }
 
 static double value_of(enum dtype dtype, const unsigned char *at)
@@ -87,41 +78,45 @@ static int run_compare(struct oracle_process *p, const struct tensor *tensor, cu
     return rc == 0 ? gpu_finish(&p->gpu, "comparing outputs", err) : rc;
 }
 
+// Reads the first element that is wrong, and what it should be.
+static int read_first(struct oracle_process *p, const struct tensor *tensor, cu_pointer got,
+                      cu_pointer y, struct oracle_answer *answer, struct err *err)
+{
+    size_t size = dtype_size(tensor->dtype);
+    unsigned char value[sizeof(double)];
+    int rc = read_value(p, got + answer->first * size, value, size, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    answer->got = value_of(tensor->dtype, value);
+    return read_value(p, y + answer->first * sizeof(double), &answer->expected, sizeof(double),
+                      err);
+}
+
 int oracle_process_compare(struct oracle_process *p, const struct oracle_request *request,
-                           const struct expected *entry, struct err *err)
+                           const struct expected *entry, struct oracle_answer *ret, struct err *err)
 {
     const struct tensor *tensor = &p->problem->tensor[request->tensor];
-    size_t size = dtype_size(tensor->dtype);
-    uint64_t first = request->offset / size, count = request->bytes / size;
-    cu_pointer y = entry->value[request->tensor].tensor + first * sizeof(double);
-    cu_pointer scale = entry->scale[request->tensor].tensor + first * sizeof(double);
-    int rc = guarded_buffer_place(&p->piece, &p->gpu, request->bytes, err);
+    const struct arena *theirs = &p->theirs[request->arena];
+    cu_pointer got = theirs->base + request->offset;
+    cu_pointer y = entry->value[request->tensor].tensor;
+    uint64_t count = entry->value[request->tensor].bytes / sizeof(double);
 
+    if (request->offset + count * dtype_size(tensor->dtype) > theirs->mapped) {
+        return err_set(err, ERR_INTERNAL, "the output to compare is not in shared memory");
+    }
+    int rc = run_compare(p, tensor, got, y, entry->scale[request->tensor].tensor, count, err);
     if (rc != 0) {
         return rc;
     }
-    rc = gpu_check(
-        &p->gpu,
-        p->gpu.driver.copy_to_device(p->piece.tensor, p->window, request->bytes, p->gpu.stream),
-        "copying an output", err);
-    if (rc != 0) {
-        return rc;
+    *ret = (struct oracle_answer){.wrong = p->gpu.host_words[0]};
+    memcpy(&ret->max_error, &p->gpu.host_words[2], sizeof(double));
+    if (ret->wrong == 0 || p->gpu.host_words[1] >= count) {
+        return 0;
     }
-    rc = run_compare(p, tensor, p->piece.tensor, y, scale, count, err);
-    if (rc != 0) {
-        return rc;
-    }
-    struct oracle_answer piece = {.wrong = p->gpu.host_words[0]};
-    memcpy(&piece.max_error, &p->gpu.host_words[2], sizeof(double));
-    if (piece.wrong > 0 && p->gpu.host_words[1] < count) {
-        uint64_t index = p->gpu.host_words[1];
-
-        piece.first = first + index;
-        piece.got = value_of(tensor->dtype, p->window + index * size);
-        rc = read_double(p, y + index * sizeof(double), &piece.expected, err);
-    }
-    join(&p->answer, &piece);
-    return rc;
+    ret->first = p->gpu.host_words[1];
+    return read_first(p, tensor, got, y, ret, err);
 }
 
 // ---- the baseline alone ----

@@ -1,10 +1,14 @@
 // Design note. The oracle's process answers one request after the other. It keeps the expected
-// outputs of several input sets in a cache, so that repeated checks of the timed sets do not run
-// the reference again; the least recently used outputs go first. A failure of an EXPECT, which has
+// outputs of several input sets in a cache, so that the sets of verification, on which several arms
+// are launched, cost one run of the reference. Making and freeing memory costs more than most
+// references: new outputs take over the memory of outputs that nobody will ask for again, those of
+// other measurements and of timed launches. A failure of an EXPECT, which has
 // no reply, is kept and becomes the answer of the next CHECK. Nothing of a candidate runs here:
 // when the context breaks, the reference has broken it, and every later request fails.
 #include "executor/gpu/oracle_process.h"
 #include "common/clock.h"
+#include "executor/measurement.h"
+#include "executor/sandbox/fd_message.h"
 #include "problem/manifest.h"
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +17,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define REFERENCE_NS (60 * NS_PER_S) // limit of one run of the reference
+#define REFERENCE_NS (60 * NS_PER_S)  // limit of one run of the reference
+#define PLACE_LEAST ((size_t)1 << 16) // least bytes of memory for an output
+#define FIT_FACTOR 8                  // memory may be this many times as large as its outputs
+#define FIT_LEAST ((size_t)1 << 20)   // or have this many bytes
 
 // ---- the cache ----
 
@@ -37,6 +44,43 @@ static struct expected *find(struct oracle_process *p, const struct input_set *s
 {
     for (size_t i = 0; i < CACHE_ENTRIES_MAX; i++) {
         if (p->cache[i].used > 0 && same_set(&p->cache[i].set, set)) {
+            return &p->cache[i];
+        }
+    }
+    return NULL;
+}
+
+// Whether nobody will ask for these outputs any more: they belong to another measurement than the
+// new set, or to a timed launch.
+static bool is_done_with(const struct expected *entry, const struct input_set *set)
+{
+    return entry->used > 0 &&
+           (entry->set.seed != set->seed || entry->set.number >= MEASURE_CONTENTS);
+}
+
+// Whether outputs of these sizes fit the memory of the entry, and need most of it.
+static bool fits(const struct expected *entry, const struct problem *problem,
+                 const struct tensor_sizes *sizes)
+{
+    size_t needed = 0;
+
+    for (size_t t = 0; t < problem->tensor_count; t++) {
+        size_t bytes = tensor_is_output(&problem->tensor[t]) ? sizes->count[t] * sizeof(double) : 0;
+
+        if (entry->value[t].capacity < bytes || entry->scale[t].capacity < bytes) {
+            return false;
+        }
+        needed += 2 * bytes;
+    }
+    return entry->bytes / FIT_FACTOR <= needed || entry->bytes <= FIT_LEAST;
+}
+
+// Returns an entry whose memory can be used for the outputs of the set, NULL when there is none.
+static struct expected *take_over(struct oracle_process *p, const struct input_set *set,
+                                  const struct tensor_sizes *sizes)
+{
+    for (size_t i = 0; i < CACHE_ENTRIES_MAX; i++) {
+        if (is_done_with(&p->cache[i], set) && fits(&p->cache[i], p->problem, sizes)) {
             return &p->cache[i];
         }
     }
@@ -100,6 +144,25 @@ int oracle_process_fill(struct oracle_process *p, const struct input_set *set,
     return 0;
 }
 
+// Places one output. Memory that has to be made is larger than needed, so that others fit it later.
+static int place_output(struct oracle_process *p, struct expected *entry,
+                        struct guarded_buffer *buffer, size_t bytes, struct err *err)
+{
+    if (buffer->capacity < bytes) {
+        size_t room = PLACE_LEAST;
+
+        while (room < bytes) {
+            room += room / 2;
+        }
+        int rc = guarded_buffer_place(buffer, &p->gpu, room, err);
+        if (rc != 0) {
+            return rc;
+        }
+        entry->bytes += buffer->capacity;
+    }
+    return guarded_buffer_place(buffer, &p->gpu, bytes, err);
+}
+
 static int place_outputs(struct oracle_process *p, struct expected *entry,
                          const struct tensor_sizes *sizes, struct program_tensors *tensors,
                          struct err *err)
@@ -109,14 +172,13 @@ static int place_outputs(struct oracle_process *p, struct expected *entry,
             continue;
         }
         size_t bytes = sizes->count[t] * sizeof(double);
-        entry->bytes += 2 * bytes;
         tensors->expected[t] = &entry->value[t];
         tensors->scale[t] = &entry->scale[t];
-        int rc = guarded_buffer_place(&entry->value[t], &p->gpu, bytes, err);
+        int rc = place_output(p, entry, &entry->value[t], bytes, err);
         if (rc != 0) {
             return rc;
         }
-        rc = guarded_buffer_place(&entry->scale[t], &p->gpu, bytes, err);
+        rc = place_output(p, entry, &entry->scale[t], bytes, err);
         if (rc != 0) {
             return rc;
         }
@@ -196,28 +258,43 @@ static int compute(struct oracle_process *p, const struct input_set *set,
     return rc == 0 ? run_reference(p, set, &tensors, err) : rc;
 }
 
+// Computes the outputs of a set that is not in the cache.
+static int add(struct oracle_process *p, const struct input_set *set, struct expected **ret,
+               struct err *err)
+{
+    struct tensor_sizes sizes;
+    int rc = tensor_sizes_of(p->problem, &set->shape, &sizes, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    struct expected *entry = take_over(p, set, &sizes);
+    if (!entry) {
+        entry = make_room(p, output_bytes(p->problem, &sizes));
+    }
+    size_t had = entry->bytes;
+    entry->used = 0; // nobody finds it before it is complete
+    rc = compute(p, set, &sizes, entry, err);
+    p->cache_bytes += entry->bytes - had;
+    if (rc != 0) {
+        forget(p, entry);
+        return rc < 0 ? rc : ERR_INVALID;
+    }
+    entry->set = *set;
+    *ret = entry;
+    return 0;
+}
+
 int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
                           struct expected **ret, struct err *err)
 {
+    if (!p->problem) {
+        return err_set(err, ERR_INTERNAL, "the oracle has no problem");
+    }
     struct expected *entry = find(p, set);
-
-    if (!entry) {
-        if (!p->problem) {
-            return err_set(err, ERR_INTERNAL, "the oracle has no problem");
-        }
-        struct tensor_sizes sizes;
-        int rc = tensor_sizes_of(p->problem, &set->shape, &sizes, err);
-        if (rc != 0) {
-            return rc;
-        }
-        entry = make_room(p, output_bytes(p->problem, &sizes));
-        rc = compute(p, set, &sizes, entry, err);
-        p->cache_bytes += entry->bytes;
-        if (rc != 0) {
-            forget(p, entry);
-            return rc < 0 ? rc : ERR_INVALID;
-        }
-        entry->set = *set;
+    int rc = entry ? 0 : add(p, set, &entry, err);
+    if (rc != 0) {
+        return rc;
     }
     entry->used = ++p->clock;
     *ret = entry;
@@ -226,20 +303,40 @@ int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
 
 // ---- requests ----
 
-static int check(struct oracle_process *p, const struct oracle_request *request, struct err *err)
+static int check(struct oracle_process *p, const struct oracle_request *request,
+                 struct oracle_answer *ret, struct err *err)
 {
     if (p->failure.code != ERR_NONE) {
         *err = p->failure;
         p->failure = (struct err)ERR_INIT;
         return (int)err->code;
     }
-    if (!p->checking) {
-        p->checking = true;
-        p->answer = (struct oracle_answer){.wrong = 0};
-    }
     struct expected *entry = NULL;
     int rc = oracle_process_expect(p, &request->set, &entry, err);
-    return rc == 0 ? oracle_process_compare(p, request, entry, err) : rc;
+    return rc == 0 ? oracle_process_compare(p, request, entry, ret, err) : rc;
+}
+
+static int take_shared(struct oracle_process *p, const struct oracle_request *request,
+                       struct err *err)
+{
+    char byte, buf[256];
+    int fd[FD_MESSAGE_MAX];
+    size_t count = 0;
+
+    struct arena *theirs = &p->theirs[request->arena];
+
+    arena_cut(theirs, request->chunks);
+    if (request->bytes == 0) {
+        return 0;
+    }
+    if (fd_message_receive(p->socket, &byte, 1, fd, &count) != 1 || count != 1) {
+        return err_set(err, ERR_INTERNAL, "the oracle got no descriptor of memory");
+    }
+    cu_result result = arena_adopt(theirs, fd[0], request->bytes);
+    close(fd[0]);
+    return result == CU_OK ? 0
+                           : err_set(err, ERR_SYSTEM, "mapping memory of the other process: %s",
+                                     driver_error(&p->gpu.driver, result, buf));
 }
 
 static void drop_setup(struct oracle_process *p)
@@ -250,7 +347,6 @@ static void drop_setup(struct oracle_process *p)
         }
     }
     p->failure = (struct err)ERR_INIT;
-    p->checking = false;
     program_free(p->reference);
     p->reference = NULL;
     problem_free(p->problem);
@@ -325,11 +421,10 @@ static bool serve(struct oracle_process *p)
         }
         return true;
     case ORACLE_CHECK:
-        rc = check(p, &request, &err);
-        if (request.last || rc != 0) {
-            p->checking = false;
-        }
-        reply.answer = p->answer;
+        rc = check(p, &request, &reply.answer, &err);
+        break;
+    case ORACLE_SHARE:
+        rc = take_shared(p, &request, &err);
         break;
     case ORACLE_ALONE:
         rc = take_alone(p, &request, &reply, &err);
@@ -354,20 +449,18 @@ static void report_failure(int socket, int code, const struct err *failure)
     (void)!oracle_send(socket, &reply, sizeof(reply), &ignored);
 }
 
-void oracle_main(const char *uuid, int socket, unsigned char *window)
+void oracle_main(const char *uuid, int socket)
 {
     struct oracle_process *p = xcalloc(1, sizeof(*p));
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     p->socket = socket;
-    p->window = window;
     p->failure = (struct err)ERR_INIT;
     struct err err = ERR_INIT;
     int rc = gpu_open(&p->gpu, uuid, &err);
-    if (rc == 0) {
-        rc = gpu_check(
-            &p->gpu, p->gpu.driver.host_register(window, ORACLE_WINDOW, CU_HOST_REGISTER_PORTABLE),
-            "pinning the window", &err);
+    for (size_t i = 0; i < ORACLE_SHARED && rc == 0; i++) {
+        rc = arena_open(&p->theirs[i], &p->gpu.driver, p->gpu.device, ARENA_THEIRS,
+                        p->gpu.memory_bytes, &err);
     }
     if (rc != 0) {
         report_failure(socket, rc, &err);

@@ -22,19 +22,16 @@ struct expected {
 
 struct oracle_process {
     struct gpu gpu;
-    int socket;            // to the caller
-    unsigned char *window; // shared with the caller
+    int socket;                         // to the caller
+    struct arena theirs[ORACLE_SHARED]; // the caller's
     struct problem *problem;
     struct program *reference;
     struct guarded_buffer input[PROBLEM_TENSOR_MAX];
     struct guarded_buffer output[PROBLEM_TENSOR_MAX]; // of a baseline that runs alone
-    struct guarded_buffer piece; // copy of the piece of an output that is being compared
     struct expected cache[CACHE_ENTRIES_MAX];
-    size_t cache_bytes;          // sum over the entries
-    uint64_t clock;              // counts uses of entries
-    struct err failure;          // of an EXPECT that no CHECK has reported yet
-    bool checking;               // a CHECK has begun, more of its pieces will come
-    struct oracle_answer answer; // of the pieces of that CHECK so far
+    size_t cache_bytes; // sum over the entries
+    uint64_t clock;     // counts uses of entries
+    struct err failure; // of an EXPECT that no CHECK has reported yet
 };
 
 // Finds the expected outputs of the set in the cache, or computes them. The process owns *ret, until
@@ -48,10 +45,11 @@ MUST_CHECK int oracle_process_fill(struct oracle_process *p, const struct input_
 // Queues what a program's scratch memory must hold before a run.
 MUST_CHECK int oracle_process_ready(struct oracle_process *p, struct program *program,
                                     struct err *err);
-// Compares the piece of an output that is in the window and adds what it finds to the answer.
+// Compares an output, which lies in the caller's arena, with what is expected.
 MUST_CHECK int oracle_process_compare(struct oracle_process *p,
                                       const struct oracle_request *request,
-                                      const struct expected *entry, struct err *err);
+                                      const struct expected *entry, struct oracle_answer *ret,
+                                      struct err *err);
 // Runs the packed baseline on the set and sets reply->failed, and reply->text when it did.
 MUST_CHECK int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
                                     const struct oracle_request *request,

@@ -6,8 +6,9 @@
 //   READY                     empty, when the context is there
 //   SETUP problem, object     empty, when both are loaded
 //   EXPECT input set          none: it is computed at once, and a failure is told at the next CHECK
-//   CHECK input set, tensor   what the comparison has found; a tensor that is larger than the
-//                             window comes in pieces, with a CHECK and a reply for each
+//   SHARE arena, count, bytes, fd   empty, when an arena of the caller is mapped here as far as it
+//                             has changed: the first chunks stay, and one is added
+//   CHECK input set, tensor   what the comparison has found
 //   ALONE input set, baseline whether the baseline fails where no candidate has ever run
 #ifndef EXECUTOR_GPU_ORACLE_WIRE_H
 #define EXECUTOR_GPU_ORACLE_WIRE_H
@@ -17,14 +18,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum oracle_operation { ORACLE_READY, ORACLE_SETUP, ORACLE_EXPECT, ORACLE_CHECK, ORACLE_ALONE };
+enum oracle_operation {
+    ORACLE_READY,
+    ORACLE_SETUP,
+    ORACLE_EXPECT,
+    ORACLE_SHARE,
+    ORACLE_CHECK,
+    ORACLE_ALONE
+};
 
 struct oracle_request {
     enum oracle_operation operation;
-    struct input_set set;             // EXPECT, CHECK and ALONE
-    uint64_t tensor;                  // CHECK: number of the output
-    uint64_t offset, bytes;           // CHECK: which bytes of the output are in the window
-    bool last;                        // CHECK: this is the output's last piece
+    struct input_set set; // EXPECT, CHECK and ALONE
+    uint64_t tensor;      // CHECK: number of the output
+    uint64_t arena;       // SHARE, CHECK: 0 the caller's open one, 1 the kept one
+    uint64_t offset;      // CHECK: where the output is in it
+    uint64_t chunks;      // SHARE: how many chunks stay
+    uint64_t bytes;       // SHARE: of the chunk that is added. One more byte follows the
+                          // struct, with the descriptor
     uint64_t problem_len, object_len; // SETUP: the two follow the struct, in this order; ALONE: the
                                       // object follows it
     uint64_t limit_ns;                // ALONE: of the baseline's run
@@ -34,7 +45,7 @@ struct oracle_reply {
     int code;                    // an error code; 0: the request succeeded
     char text[ERR_TEXT_MAX];     // the error's sentence; ALONE: why the baseline failed
     bool failed;                 // ALONE: the baseline failed
-    struct oracle_answer answer; // CHECK: of all pieces so far
+    struct oracle_answer answer; // CHECK
 };
 
 // Sends or receives exactly len bytes. The error says that the other side has gone.
@@ -42,7 +53,7 @@ MUST_CHECK int oracle_send(int socket, const void *data, size_t len, struct err 
 MUST_CHECK int oracle_receive(int socket, void *data, size_t len, struct err *err);
 
 // The oracle's process: opens the GPU, serves requests until the socket is closed, and ends by
-// _exit. window has ORACLE_WINDOW bytes and is shared with the caller.
-void oracle_main(const char *uuid, int socket, unsigned char *window) __attribute__((noreturn));
+// _exit.
+void oracle_main(const char *uuid, int socket) __attribute__((noreturn));
 
 #endif

@@ -39,61 +39,6 @@ struct map_result {
     struct err err;
 };
 
-static int send_message(int socket, const void *data, size_t len, const int *fd, size_t fd_count)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(ZYGOTE_FD_MAX * sizeof(int))];
-    } control;
-    struct iovec piece = {.iov_base = (void *)data, .iov_len = len};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-
-    if (fd_count > 0) {
-        memset(&control, 0, sizeof(control));
-        message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-        memcpy(CMSG_DATA(header), fd, fd_count * sizeof(int));
-    }
-    ssize_t n;
-    do {
-        n = sendmsg(socket, &message, MSG_NOSIGNAL);
-    } while (n < 0 && errno == EINTR);
-    return n == (ssize_t)len ? 0 : -1;
-}
-
-// Returns the number of bytes received, 0 at the end of the stream, -1 on failure.
-static ssize_t receive_message(int socket, void *data, size_t size, int *fd, size_t *fd_count)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(ZYGOTE_FD_MAX * sizeof(int))];
-    } control;
-    struct iovec piece = {.iov_base = data, .iov_len = size};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-
-    if (fd) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof(control);
-        *fd_count = 0;
-    }
-    ssize_t n;
-    do {
-        n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
-    if (n > 0 && fd) {
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        if (header && header->cmsg_type == SCM_RIGHTS) {
-            *fd_count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-            memcpy(fd, CMSG_DATA(header), *fd_count * sizeof(int));
-        }
-    }
-    return n;
-}
-
 // ---- the zygote's side ----
 
 static int ask_for_maps(void *context, pid_t pid, struct err *err)
@@ -102,8 +47,8 @@ static int ask_for_maps(void *context, pid_t pid, struct err *err)
     struct reply question = {.op = REPLY_MAP, .pid = pid};
     struct map_result mapped;
 
-    if (send_message(socket, &question, sizeof(question), NULL, 0) != 0 ||
-        receive_message(socket, &mapped, sizeof(mapped), NULL, NULL) != sizeof(mapped)) {
+    if (fd_message_send(socket, &question, sizeof(question), NULL, 0) != 0 ||
+        fd_message_receive(socket, &mapped, sizeof(mapped), NULL, NULL) != sizeof(mapped)) {
         return err_set(err, ERR_SANDBOX, "the parent did not write the id maps");
     }
     return mapped.err.code == ERR_NONE ? 0 : err_set(err, mapped.err.code, "%s", mapped.err.text);
@@ -258,7 +203,7 @@ static void zygote_main(int socket, int (*child_main)(const struct zygote_child 
     int fd[ZYGOTE_FD_MAX];
     size_t fd_count;
     for (;;) {
-        ssize_t n = receive_message(socket, &request, sizeof(request), fd, &fd_count);
+        ssize_t n = fd_message_receive(socket, &request, sizeof(request), fd, &fd_count);
         if (n != (ssize_t)sizeof(request)) {
             _exit(0);
         }
@@ -280,7 +225,7 @@ static void zygote_main(int socket, int (*child_main)(const struct zygote_child 
         for (size_t i = 0; i < fd_count; i++) {
             close(fd[i]);
         }
-        if (send_message(socket, &reply, sizeof(reply), NULL, 0) != 0) {
+        if (fd_message_send(socket, &reply, sizeof(reply), NULL, 0) != 0) {
             _exit(0);
         }
     }
@@ -322,12 +267,12 @@ int zygote_create(struct zygote *zygote, int (*child_main)(const struct zygote_c
 static int exchange(struct zygote *zygote, const struct request *request, const int *fd,
                     size_t fd_count, struct reply *ret, struct err *err)
 {
-    if (send_message(zygote->socket, request, sizeof(*request), fd, fd_count) != 0) {
+    if (fd_message_send(zygote->socket, request, sizeof(*request), fd, fd_count) != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno,
                              "the sandbox's helper process does not listen");
     }
     for (;;) {
-        if (receive_message(zygote->socket, ret, sizeof(*ret), NULL, NULL) !=
+        if (fd_message_receive(zygote->socket, ret, sizeof(*ret), NULL, NULL) !=
             (ssize_t)sizeof(*ret)) {
             return err_set(err, ERR_SANDBOX, "the sandbox's helper process ended unexpectedly");
         }
@@ -336,7 +281,7 @@ static int exchange(struct zygote *zygote, const struct request *request, const 
         }
         struct map_result mapped = {.err = ERR_INIT};
         (void)!root_write_maps(ret->pid, &mapped.err);
-        if (send_message(zygote->socket, &mapped, sizeof(mapped), NULL, 0) != 0) {
+        if (fd_message_send(zygote->socket, &mapped, sizeof(mapped), NULL, 0) != 0) {
             return err_set(err, ERR_SANDBOX, "the sandbox's helper process ended unexpectedly");
         }
     }

@@ -22,12 +22,13 @@
 #define EXECUTOR_SANDBOX_ZYGOTE_H
 
 #include "common/err.h"
+#include "executor/sandbox/fd_message.h"
 #include "executor/sandbox/sandbox.h"
 #include <stddef.h>
 #include <sys/types.h>
 
-#define ZYGOTE_SPEC_MAX 8192 // bytes
-#define ZYGOTE_FD_MAX 120    // descriptors
+#define ZYGOTE_SPEC_MAX 8192         // bytes
+#define ZYGOTE_FD_MAX FD_MESSAGE_MAX // descriptors
 
 // What a child is given. All pointers are valid while child_main runs.
 struct zygote_child {

@@ -201,6 +201,24 @@ static void anchor_keeps_the_timing_going(void **state)
     assert_true(timing_decided(&rule, &estimate));
 }
 
+// Whoever searches does not need to know how a candidate that is no improvement compares with the
+// baseline.
+static void well_below_the_anchor_a_narrow_interval_is_enough(void **state)
+{
+    (void)state;
+    struct timing_rule rule = {.precision_log2 = 1e-9, .anchor_log2 = 1};
+    struct timing_estimate estimate = {.log2 = 0, .lo = -0.014, .hi = 0.014};
+    assert_true(timing_decided(&rule, &estimate));
+    assert_int_equal(timing_verdict(&rule, &estimate), VERDICT_INCONCLUSIVE);
+    estimate.lo = -0.016;
+    assert_false(timing_decided(&rule, &estimate));
+    estimate.lo = -0.014;
+    rule.anchor_log2 = 0.08; // not 5 % above the interval
+    assert_false(timing_decided(&rule, &estimate));
+    rule.anchor_log2 = NAN;
+    assert_false(timing_decided(&rule, &estimate));
+}
+
 static void verdict_follows_the_interval(void **state)
 {
     (void)state;
@@ -318,6 +336,7 @@ int main(void)
         cmocka_unit_test(launches_beyond_the_last_look_are_left_out),
         cmocka_unit_test(launches_limit_the_looks),
         cmocka_unit_test(anchor_keeps_the_timing_going),
+        cmocka_unit_test(well_below_the_anchor_a_narrow_interval_is_enough),
         cmocka_unit_test(verdict_follows_the_interval),
         cmocka_unit_test(linear_drift_cancels_within_a_block),
         cmocka_unit_test(blocks_are_void_when_the_clocks_disagree_about_the_arms),

@@ -341,7 +341,7 @@ KC_KERNEL kc_health(kc_u64 *out, kc_u64 count, kc_u64 key)
     for (kc_u64 i = KC_INDEX; i < count; i += KC_STRIDE) {
         kc_u64 x = key + i;
 
-        for (int step = 0; step < 64; step++) {
+        for (int step = 0; step < 8; step++) {
             x = kc_mix(x) + (kc_u64)step;
         }
         out[i] = x;

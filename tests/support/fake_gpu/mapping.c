@@ -1,13 +1,20 @@
-// Memory at chosen addresses: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess.
+// Memory at chosen addresses: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess, and its
+// export to another process.
 #include "tests/support/fake_gpu/fake.h"
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define GRANULARITY ((size_t)2 << 20)
 
 struct physical { // what a cu_memory points to
     size_t size;
+    int fd;         // the memory
+    bool exporting; // it may be shared
+    bool imported;  // another process has created it
     struct physical *next;
 };
 
@@ -86,12 +93,27 @@ static bool release(struct physical *memory)
     for (struct physical **next = &created; *next; next = &(*next)->next) {
         if (*next == memory) {
             *next = memory->next;
-            fake.used_bytes -= memory->size;
+            fake.used_bytes -= memory->imported ? 0 : memory->size;
+            close(memory->fd);
             free(memory);
             return true;
         }
     }
     return false;
+}
+
+static cu_memory add_physical(struct physical made)
+{
+    struct physical *memory = malloc(sizeof(*memory));
+
+    if (!memory) {
+        abort();
+    }
+    *memory = made;
+    memory->next = created;
+    created = memory;
+    fake.used_bytes += made.imported ? 0 : made.size;
+    return (cu_memory)(uintptr_t)memory;
 }
 
 void fake_unmap_all(void)
@@ -159,14 +181,38 @@ CALL(cuMemCreate, cu_memory *ret, size_t size, const struct cu_memory_kind *kind
     if (size > fake.settings.memory_bytes - fake.used_bytes) {
         return CU_OUT_OF_MEMORY;
     }
-    struct physical *memory = malloc(sizeof(*memory));
-    if (!memory) {
+    int fd = memfd_create("fake GPU memory", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, (off_t)size) != 0) {
         return CU_OUT_OF_MEMORY;
     }
-    *memory = (struct physical){.size = size, .next = created};
-    created = memory;
-    fake.used_bytes += size;
-    *ret = (cu_memory)(uintptr_t)memory;
+    *ret = add_physical(
+        (struct physical){.size = size, .fd = fd, .exporting = kind->handle_types == CU_HANDLE_FD});
+    return CU_OK;
+}
+
+CALL(cuMemExportToShareableHandle, void *ret, cu_memory memory, int type, uint64_t flags)
+{
+    const struct physical *physical = (const struct physical *)(uintptr_t)memory;
+
+    NEED_CONTEXT;
+    if (type != CU_HANDLE_FD || flags != 0 || !physical->exporting) {
+        return CU_INVALID_VALUE;
+    }
+    *(int *)ret = fcntl(physical->fd, F_DUPFD_CLOEXEC, 3);
+    return *(int *)ret >= 0 ? CU_OK : CU_OUT_OF_MEMORY;
+}
+
+CALL(cuMemImportFromShareableHandle, cu_memory *ret, void *handle, int type)
+{
+    struct stat stat;
+    int fd = fcntl((int)(intptr_t)handle, F_DUPFD_CLOEXEC, 3);
+
+    NEED_CONTEXT;
+    if (type != CU_HANDLE_FD || fd < 0 || fstat(fd, &stat) != 0) {
+        return CU_INVALID_VALUE;
+    }
+    *ret =
+        add_physical((struct physical){.size = (size_t)stat.st_size, .fd = fd, .imported = true});
     return CU_OK;
 }
 
@@ -186,7 +232,9 @@ CALL(cuMemMap, cu_pointer to, size_t size, size_t offset, cu_memory memory, uint
         size > in->at + in->size - to || holder(mapped, to)) {
         return CU_INVALID_VALUE;
     }
-    return add(&mapped, to, size) ? CU_OK : CU_OUT_OF_MEMORY;
+    void *at =
+        mmap((void *)(uintptr_t)to, size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->fd, 0);
+    return at != MAP_FAILED && add(&mapped, to, size) ? CU_OK : CU_OUT_OF_MEMORY;
 }
 
 CALL(cuMemUnmap, cu_pointer pointer, size_t size)
