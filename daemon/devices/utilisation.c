@@ -62,6 +62,5 @@ void device_utilisation(const struct device *device, uint64_t started_ns, uint64
         minute_held_ns = (double)(now_ns - since_ns);
     }
     *ret_start = part((double)device->held_ns + now_held_ns, up_ns);
-    *ret_minute =
-        part(held_since(&device->minute, from_ns, now_ns) + minute_held_ns, minute_ns);
+    *ret_minute = part(held_since(&device->minute, from_ns, now_ns) + minute_held_ns, minute_ns);
 }
