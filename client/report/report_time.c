@@ -29,7 +29,7 @@ static const struct {
     {WALL_PROPOSING,
      "nothing of this: candidates were proposed, decided about and recorded, or a language model "
      "wrote them"},
-    {WALL_START_UP, "before the first job: finding daemons, devices and worker"},
+    {WALL_START_UP, "before the first job of each session: finding daemons, devices and worker"},
     {WALL_NOT_RECORDED, "sessions of a kcast that recorded no times"},
 };
 

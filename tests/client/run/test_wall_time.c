@@ -260,7 +260,7 @@ struct stretch {
 static void on_stretch(void *owner, enum wall_part part, double begin, double end)
 {
     struct stretch *stretch = owner;
-    assert_float_equal(begin, stretch->end, 1e-9); // without gaps
+    assert_true(begin >= stretch->end && begin <= stretch->end); // without gaps
     assert_true(begin < end);
     assert_true(stretch->count == 0 || part != stretch->last);
     *stretch = (struct stretch){end, part, stretch->count + 1};
@@ -304,7 +304,7 @@ static void any_search_is_divided_without_gaps(void **state)
         wall_time_visit(&run_state, on_stretch, &stretch);
         assert_true(stretch.count > 10);
         assert_complete(work);
-        assert_float_equal(stretch.end, work, 1e-4);
+        assert_true(fabs(stretch.end - work) < 1e-4);
     }
 }
 
