@@ -46,12 +46,16 @@ bool job_edge_allowed(enum job_state from, enum job_state to)
     return (edge_table[from] >> to & 1U) != 0;
 }
 
+// A job that goes back has not reached what comes after, as far as anybody asks later.
 static void stamp(struct job_stamps *stamps, enum job_state state, uint64_t now_ns)
 {
-    if (state == JOB_COMPILING) {
+    if (state == JOB_QUEUED) {
+        *stamps = (struct job_stamps){0};
+    } else if (state == JOB_COMPILING) {
         stamps->compiling_ns = now_ns;
     } else if (state == JOB_READY) {
         stamps->ready_ns = now_ns;
+        stamps->running_ns = 0;
     } else if (state == JOB_RUNNING) {
         stamps->running_ns = now_ns;
     } else if (job_state_is_terminal(state)) {

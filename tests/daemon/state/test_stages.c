@@ -166,6 +166,7 @@ static void a_job_knows_when_it_reached_its_states(void **state)
     assert_int_equal(job->stamps.running_ns, 5002 * NS_PER_S);
     pass(f, 1);
     job_set_state(job, JOB_READY);
+    assert_int_equal(job->stamps.running_ns, 0); // it waits again
     pass(f, 1);
     job_set_state(job, JOB_RUNNING);
     pass(f, 1);
@@ -175,6 +176,12 @@ static void a_job_knows_when_it_reached_its_states(void **state)
     assert_int_equal(job->stamps.ready_ns, 5003 * NS_PER_S); // the last time
     assert_int_equal(job->stamps.running_ns, 5004 * NS_PER_S);
     assert_int_equal(job->stamps.ended_ns, 5005 * NS_PER_S);
+    job = add(f, "s");
+    job_set_state(job, JOB_COMPILING);
+    job_set_state(job, JOB_READY);
+    job_set_state(job, JOB_QUEUED); // its object is missing
+    assert_int_equal(job->stamps.compiling_ns, 0);
+    assert_int_equal(job->stamps.ready_ns, 0);
 }
 
 int main(void)
