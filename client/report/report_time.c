@@ -19,13 +19,14 @@ static const struct {
     const char *meaning;
 } order[] = {
     {WALL_MEASURING, "a device was held for one of its jobs"},
-    {WALL_COMPILING, "no job was measured or waited for a device, and one was being compiled"},
+    {WALL_COMPILING,
+     "no job was measured or waited for a device, and one was compiled or next for a compile slot"},
     {WALL_FORECASTING,
      "no job was at a daemon, and the worker was asked for forecasts or told outcomes"},
     {WALL_WAITING, "no job was measured, and a compiled one waited for a device"},
-    {WALL_QUEUED, "no job was measured, compiled or waited for a device, and one waited for a "
-                  "compile slot or its "
-                  "answer was on the way"},
+    {WALL_QUEUED,
+     "no job was measured, compiled or waited for a device, and one was queued to be compiled or "
+     "its answer was on the way"},
     {WALL_PROPOSING,
      "nothing of this: candidates were proposed, decided about and recorded, or a language model "
      "wrote them"},

@@ -13,7 +13,7 @@
     X(START_UP, "start_up", "start-up")             /* before its first SUBMIT */                  \
     X(MEASURING, "measuring", "measuring")          /* a device is held for one of its jobs */     \
     X(WAITING, "waiting_device", "waiting for a device")  /* one of its jobs is ready for one */   \
-    X(COMPILING, "compiling", "compiling")                /* one of its jobs is being compiled */  \
+    X(COMPILING, "compiling", "compiling")                /* one of its jobs is in preparation */  \
     X(QUEUED, "waiting_daemon", "waiting for the daemon") /* one of its jobs has no answer yet */  \
     X(FORECASTING, "forecasting", "forecasting")          /* the worker forecasts or is told */    \
     X(PROPOSING, "proposing", "proposing") /* else: it proposes, decides and records */

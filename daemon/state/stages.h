@@ -14,7 +14,7 @@
 enum search_stage {
     STAGE_MEASURING, // a device is held for one of its jobs
     STAGE_WAITING,   // one of its jobs is compiled and waits for a device
-    STAGE_COMPILING, // one of its jobs is being compiled
+    STAGE_COMPILING, // one of its jobs is being compiled, or next for a compile slot
     STAGE_QUEUED,    // one of its jobs waits to be compiled
     STAGE_AWAY, // it has no unfinished job here: its client proposes, forecasts or is elsewhere
     STAGE_COUNT
