@@ -334,6 +334,7 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     if (rc == 0) {
         daemon->parts.accounts = accounts_create();
         daemon->parts.jobs = job_table_create(RESIDENT_MAX, daemon->parts.accounts);
+        job_table_set_clock(daemon->parts.jobs, daemon->parts.clock);
         daemon->parts.answers = answers_create(&daemon->parts);
         devices_init(&daemon->devices);
         rc = start_discovery(daemon, err);

@@ -65,6 +65,22 @@ static void single(struct strbuf *out, const char *name, const char *type, const
     sample(out, name, NULL, NULL, NULL, NULL, number);
 }
 
+static void write_utilisation(struct strbuf *out, const struct devices *devices,
+                              uint64_t started_ns, uint64_t now_ns)
+{
+    begin(
+        out, "device_utilisation_ratio", "gauge",
+        "Part of the last minute, and of the time since the start, for which jobs held a device.");
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct device *device = &devices->device[i];
+        double start, minute;
+
+        device_utilisation(device, started_ns, now_ns, &start, &minute);
+        sample(out, "device_utilisation_ratio", "device", device->name, "over", "minute", minute);
+        sample(out, "device_utilisation_ratio", "device", device->name, "over", "start", start);
+    }
+}
+
 static void write_devices(struct strbuf *out, const struct devices *devices, uint64_t now_ns)
 {
     begin(out, "devices", "gauge", "Devices by class and state.");
@@ -208,7 +224,7 @@ static double resident_bytes(void)
 
 void metrics_write(struct strbuf *out, const struct daemon_parts *parts)
 {
-    uint64_t now_ns = clock_now_ns(&clock_system);
+    uint64_t now_ns = clock_now_ns(parts->clock);
     char illness[STATUS_ILLNESS_MAX];
 
     single(out, "well", "gauge", "1 when /healthz says 200, else 0.",
@@ -216,6 +232,7 @@ void metrics_write(struct strbuf *out, const struct daemon_parts *parts)
     single(out, "uptime_seconds", "gauge", "Seconds since the start.",
            clock_seconds(now_ns - parts->started_ns));
     write_devices(out, parts->devices, now_ns);
+    write_utilisation(out, parts->devices, parts->started_ns, now_ns);
     write_queues(out, parts);
     write_work(out, parts);
     write_requests(out, parts);

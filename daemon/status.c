@@ -16,10 +16,11 @@
 #include <stdlib.h>
 
 static void fill_device(struct device_info *info, const struct device *device,
-                        const struct job_table *jobs, const struct caller *caller, uint64_t now_ns)
+                        const struct daemon_parts *parts, const struct caller *caller,
+                        uint64_t now_ns)
 {
     const struct device_class *device_class = device->device_class;
-    const struct job *job = device->job != 0 ? job_table_find(jobs, device->job) : NULL;
+    const struct job *job = device->job != 0 ? job_table_find(parts->jobs, device->job) : NULL;
     const char *why = device_why(device);
 
     message_init(&device_info_message, info);
@@ -39,6 +40,8 @@ static void fill_device(struct device_info *info, const struct device *device,
     if (device->job != 0) {
         info->busy_seconds = clock_seconds(device_job_ns(device, now_ns));
     }
+    device_utilisation(device, parts->started_ns, now_ns, &info->utilisation,
+                       &info->utilisation_minute);
     info->readings = device_readings(device, now_ns, &info->readings_count);
     info->facts = xcalloc(device_class->facts_count + 1, sizeof(*info->facts));
     for (size_t i = 0; i < device_class->facts_count; i++) {
@@ -65,6 +68,22 @@ static size_t held_by(const struct daemon_parts *parts, const struct search *sea
     return held;
 }
 
+static void fill_stages(struct search_load *load, const struct daemon_parts *parts,
+                        const char *path)
+{
+    double seconds[STAGE_COUNT];
+
+    if (!path) {
+        return; // of those of long ago nothing is known
+    }
+    stages_seconds(job_table_stages(parts->jobs), path, clock_now_ns(parts->clock), seconds);
+    load->measuring_seconds = seconds[STAGE_MEASURING];
+    load->waiting_seconds = seconds[STAGE_WAITING];
+    load->compiling_seconds = seconds[STAGE_COMPILING];
+    load->queued_seconds = seconds[STAGE_QUEUED];
+    load->away_seconds = seconds[STAGE_AWAY];
+}
+
 static void add_load(struct status *status, const struct daemon_parts *parts,
                      const struct counters_search *used)
 {
@@ -80,6 +99,7 @@ static void add_load(struct status *status, const struct daemon_parts *parts,
     load->device_seconds = used->device_seconds;
     load->compile_seconds = used->compile_seconds;
     load->measured = used->measured;
+    fill_stages(load, parts, used->path);
 }
 
 static void fill_counts(struct status *status, const struct daemon_parts *parts)
@@ -123,13 +143,13 @@ static void fill_searches(struct status *status, const struct daemon_parts *part
 void status_fill(struct status *ret, const struct daemon_parts *parts, const struct caller *caller,
                  bool searches)
 {
-    uint64_t now_ns = clock_now_ns(&clock_system);
+    uint64_t now_ns = clock_now_ns(parts->clock);
 
     message_init(&status_message, ret);
     ret->devices = xcalloc(parts->devices->count, sizeof(*ret->devices));
     for (size_t i = 0; i < parts->devices->count; i++) {
-        fill_device(&ret->devices[ret->devices_count++], &parts->devices->device[i], parts->jobs,
-                    caller, now_ns);
+        fill_device(&ret->devices[ret->devices_count++], &parts->devices->device[i], parts, caller,
+                    now_ns);
     }
     fill_counts(ret, parts);
     if (searches) {

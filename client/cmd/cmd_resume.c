@@ -3,6 +3,7 @@
 #include "client/report/summary.h"
 #include "client/run/run.h"
 #include "client/run/run_state.h"
+#include "client/search/job_times.h"
 #include "client/search/search.h"
 #include "client/session.h"
 
@@ -13,6 +14,7 @@ static int run_resume(struct session *session, const void *own, char **argument,
     (void)count;
     struct run_state run_state;
     run_state_init(&run_state);
+    double began_at = job_times_now();
     struct run *run = NULL;
     int exit_code = EXIT_OK;
     int rc = run_open(&run, argument[0], err);
@@ -29,7 +31,7 @@ static int run_resume(struct session *session, const void *own, char **argument,
         goto out;
     }
     if (!run_state.finished) {
-        rc = search_drive(session, run, &run_state, err);
+        rc = search_drive(session, run, &run_state, began_at, err);
         if (rc != 0) {
             summary_print_resume(session_options(session), argument[0]);
             goto out;

@@ -2,6 +2,7 @@
 #include "client/command.h"
 #include "client/propose/generator_list.h"
 #include "client/report/summary.h"
+#include "client/search/job_times.h"
 #include "client/search/search.h"
 #include "client/search/search_start.h"
 #include "common/file.h"
@@ -51,6 +52,7 @@ static int run_search(struct session *session, const void *own, char **argument,
 {
     (void)count;
     const struct options *options = own;
+    double began_at = job_times_now();
     char *path = options->run ? xstrdup(options->run) : NULL;
     struct generator_list generators = {0};
     struct run_state run_state;
@@ -74,7 +76,7 @@ static int run_search(struct session *session, const void *own, char **argument,
     }
     rc = search_start(&run, &run_state, &path, &generators, &options->search, &dir, err);
     if (rc == 0) {
-        rc = search_drive(session, run, &run_state, err);
+        rc = search_drive(session, run, &run_state, began_at, err);
     }
     if (rc == 0) {
         exit_code = summary_print(session_options(session), &run_state, path);

@@ -19,10 +19,12 @@
 static json_t *device_object(const struct device_info *device)
 {
     return json_pack(
-        "{s:s, s:s, s:o, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "name", device->name, "class",
-        device->device_class, "language", show_text(device->language), "state", device->state,
-        "reason", show_text(device->reason), "job", (json_int_t)device->job, "jobs_done",
-        (json_int_t)device->jobs_done, "held_seconds", show_number(device->held_seconds), "control",
+        "{s:s, s:s, s:o, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "name", device->name,
+        "class", device->device_class, "language", show_text(device->language), "state",
+        device->state, "reason", show_text(device->reason), "job", (json_int_t)device->job,
+        "jobs_done", (json_int_t)device->jobs_done, "held_seconds",
+        show_number(device->held_seconds), "utilisation", show_number(device->utilisation),
+        "utilisation_minute", show_number(device->utilisation_minute), "control",
         show_interval(device->control), "facts", show_facts(device->facts, device->facts_count),
         "readings", show_facts(device->readings, device->readings_count));
 }
@@ -126,6 +128,15 @@ static void print_states(const uint64_t *state, size_t count)
     printable_printf(stdout, "\n");
 }
 
+// An older daemon does not say it.
+static void print_utilisation(const struct device_info *device)
+{
+    if (!isnan(device->utilisation) && !isnan(device->utilisation_minute)) {
+        printable_printf(stdout, "held %.0f %% of the last minute and %.0f %% since the start, ",
+                         100 * device->utilisation_minute, 100 * device->utilisation);
+    }
+}
+
 static void print_human(const char *url, const struct status *status)
 {
     char up[32], held[32];
@@ -138,9 +149,11 @@ static void print_human(const char *url, const struct status *status)
     for (size_t i = 0; i < status->devices_count; i++) {
         const struct device_info *d = &status->devices[i];
         show_seconds(d->held_seconds, held, sizeof(held));
-        printable_printf(stdout, "  %-8s %-12s %llu jobs in %s, class %s%s%s\n", d->name, d->state,
-                         (unsigned long long)d->jobs_done, held, d->device_class,
-                         d->reason ? "; " : "", d->reason ? d->reason : "");
+        printable_printf(stdout, "  %-8s %-12s %llu jobs in %s, ", d->name, d->state,
+                         (unsigned long long)d->jobs_done, held);
+        print_utilisation(d);
+        printable_printf(stdout, "class %s%s%s\n", d->device_class, d->reason ? "; " : "",
+                         d->reason ? d->reason : "");
         print_readings(d);
     }
     if (status->illness) {

@@ -103,19 +103,26 @@ static void print_json(const char *url, const struct status *status)
         const struct search_load *load = &status->searches[i];
         json_array_append_new(
             searches,
-            json_pack("{s:o, s:s, s:I, s:I, s:o, s:o, s:I}", "tenant", show_text(load->tenant),
-                      "search", load->name, "running", (json_int_t)load->running, "unfinished",
-                      (json_int_t)load->unfinished, "device_seconds",
-                      show_number(load->device_seconds), "compile_seconds",
-                      show_number(load->compile_seconds), "measured", (json_int_t)load->measured));
+            json_pack("{s:o, s:s, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "tenant",
+                      show_text(load->tenant), "search", load->name, "running",
+                      (json_int_t)load->running, "unfinished", (json_int_t)load->unfinished,
+                      "device_seconds", show_number(load->device_seconds), "compile_seconds",
+                      show_number(load->compile_seconds), "measured", (json_int_t)load->measured,
+                      "measuring_seconds", show_number(load->measuring_seconds), "waiting_seconds",
+                      show_number(load->waiting_seconds), "compiling_seconds",
+                      show_number(load->compiling_seconds), "queued_seconds",
+                      show_number(load->queued_seconds), "away_seconds",
+                      show_number(load->away_seconds)));
     }
     for (size_t i = 0; i < status->devices_count; i++) {
         const struct device_info *device = &status->devices[i];
         json_array_append_new(
-            devices, json_pack("{s:s, s:s, s:o, s:I, s:o, s:o}", "name", device->name, "state",
-                               device->state, "reason", show_text(device->reason), "job",
+            devices, json_pack("{s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "name", device->name,
+                               "state", device->state, "reason", show_text(device->reason), "job",
                                (json_int_t)device->job, "search", show_text(device->search),
-                               "held_seconds", show_number(device->held_seconds)));
+                               "held_seconds", show_number(device->held_seconds), "utilisation",
+                               show_number(device->utilisation), "utilisation_minute",
+                               show_number(device->utilisation_minute)));
     }
     show_print(json_pack("{s:s, s:o, s:o, s:o, s:o}", "pool", url, "illness",
                          show_text(status->illness), "devices", devices, "searches", searches,

@@ -7,6 +7,7 @@
 #include "client/report/report_model.h"
 #include "client/report/report_sections.h"
 #include "client/report/report_text.h"
+#include "client/report/report_time.h"
 #include "common/version.h"
 #include <math.h>
 #include <string.h>
@@ -332,6 +333,7 @@ void report_html(struct strbuf *out, const struct report_page *page)
     add_hero(out, page->report);
     add_tiles(out, page->report);
     add_charts(out, page->report);
+    report_section_time(out, page);
     report_section_forecasts(out, page);
     report_section_best(out, page);
     report_section_fates(out, page);

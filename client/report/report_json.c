@@ -202,6 +202,9 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "device_seconds", show_number(run_state->device_seconds));
     json_object_set_new(object, "compile_seconds", show_number(run_state->compile_seconds));
     json_object_set_new(object, "wall_seconds", show_number(run_state->wall_seconds));
+    json_object_set_new(object, "wall", run_json_wall(run_state));
+    json_object_set_new(object, "work", run_json_work(run_state));
+    json_object_set_new(object, "devices", run_json_devices(run_state));
     json_object_set_new(object, "tally", fates_of(report));
     json_object_set_new(object, "controls", count(report->controls));
     json_object_set_new(object, "controls_off", count(report->controls_off));

@@ -3,6 +3,7 @@
 #include "client/policy/allocation.h"
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
+#include "client/run/wall_time.h"
 #include "client/show.h"
 #include <math.h>
 #include <stdlib.h>
@@ -47,5 +48,45 @@ json_t *run_json_generators(const struct run_state *run_state)
                            "money", show_number(s->money), "cost", show_number(s->cost)));
     }
     generator_list_release(&list);
+    return ret;
+}
+
+json_t *run_json_wall(const struct run_state *run_state)
+{
+    double seconds[WALL_PART_COUNT];
+    bool recorded = wall_time_is_recorded(run_state);
+    json_t *ret = json_object();
+    wall_time_parts(run_state, seconds);
+    json_object_set_new(ret, "recorded", json_boolean(recorded));
+    for (enum wall_part part = 0; part < WALL_PART_COUNT; part++) {
+        bool known = recorded || part == WALL_NOT_RECORDED;
+        json_object_set_new(ret, wall_part_name(part), show_number(known ? seconds[part] : NAN));
+    }
+    return ret;
+}
+
+json_t *run_json_work(const struct run_state *run_state)
+{
+    struct work_seconds work = work_seconds_of(run_state);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asking",
+                     show_number(work.asking), "forecasting", show_number(work.forecasting),
+                     "compiling", show_number(work.compiling), "queued", show_number(work.queued),
+                     "held", show_number(work.held), "start", show_number(work.start), "inputs",
+                     show_number(work.inputs), "verify", show_number(work.verify), "time",
+                     show_number(work.time));
+}
+
+json_t *run_json_devices(const struct run_state *run_state)
+{
+    double wall = run_state->wall_seconds;
+    json_t *ret = json_array();
+    for (size_t i = 0; i < run_state->device_count; i++) {
+        const struct run_state_device *device = &run_state->device[i];
+        json_array_append_new(
+            ret, json_pack("{s:o, s:o, s:I, s:o, s:o}", "pool", show_text(device->pool), "device",
+                           show_text(device->name), "runs", (json_int_t)device->runs,
+                           "held_seconds", show_number(device->held_seconds), "utilisation",
+                           show_number(wall > 0 ? device->held_seconds / wall : NAN)));
+    }
     return ret;
 }

@@ -14,4 +14,13 @@ json_t *run_json_guarantee(const struct run_state *run_state);
 // of their names. A new reference.
 json_t *run_json_generators(const struct run_state *run_state);
 
+// Where the wall time of the search went: {recorded, and the seconds of each part}
+// (client/run/wall_time.h). The parts are null when no session recorded them. A new reference.
+json_t *run_json_wall(const struct run_state *run_state);
+// The seconds that the stages took, which overlap. A new reference.
+json_t *run_json_work(const struct run_state *run_state);
+// The devices that were held: [{pool, device, runs, held_seconds, utilisation}], where utilisation
+// is the part of the wall time. A new reference.
+json_t *run_json_devices(const struct run_state *run_state);
+
 #endif

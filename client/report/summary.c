@@ -5,6 +5,7 @@
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
 #include "client/report/run_json.h"
+#include "client/run/wall_time.h"
 #include "client/show.h"
 #include "common/mem.h"
 #include "common/printable.h"
@@ -13,6 +14,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define DEVICES_SHOWN 16
 
 // The fastest candidate that was measured and is correct; NULL when there is none.
 static const struct run_state_candidate *find_fastest(const struct run_state *run_state)
@@ -64,7 +67,7 @@ static json_t *risk_object(const struct run_state *run_state)
 static json_t *make_object(const struct run_state *run_state, const char *path)
 {
     return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
-                     "s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",                      //
+                     "s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",       //
                      "best", best_object(run_state),                                //
                      "problem", run_state->started.problem,                         //
                      "considered", (json_int_t)run_state->considered,               //
@@ -82,6 +85,9 @@ static json_t *make_object(const struct run_state *run_state, const char *path)
                      "risk", risk_object(run_state),                                //
                      "guarantee", run_json_guarantee(run_state),                    //
                      "generators", run_json_generators(run_state),                  //
+                     "wall", run_json_wall(run_state),                              //
+                     "work", run_json_work(run_state),                              //
+                     "devices", run_json_devices(run_state),                        //
                      "llm", "proposals", (json_int_t)run_state->proposals, "known", //
                      (json_int_t)run_state->known, "input_tokens",                  //
                      (json_int_t)run_state->input_tokens, "output_tokens",          //
@@ -141,6 +147,36 @@ static void print_generators(const struct run_state *run_state)
     generator_list_release(&list);
 }
 
+// Prints where the time went, and for which part of it each device was held.
+static void print_time(const struct run_state *run_state)
+{
+    double seconds[WALL_PART_COUNT], wall = run_state->wall_seconds;
+    if (!wall_time_is_recorded(run_state)) {
+        printable_printf(stdout, "time        not recorded, by an older kcast\n");
+        return;
+    }
+    wall_time_parts(run_state, seconds);
+    const char *before = "time        ";
+    for (enum wall_part part = 0; part < WALL_PART_COUNT && wall > 0; part++) {
+        if (seconds[part] / wall >= 0.0005) {
+            printable_printf(stdout, "%s%s %.1f %%", before, wall_part_text(part),
+                             100 * seconds[part] / wall);
+            before = ", ";
+        }
+    }
+    printable_printf(stdout, "\n");
+    for (size_t i = 0; i < run_state->device_count && i < DEVICES_SHOWN; i++) {
+        const struct run_state_device *device = &run_state->device[i];
+        printable_printf(stdout, "%s%s%s%s held %.1f %%", i == 0 ? "devices     " : ", ",
+                         device->name, device->pool ? " at " : "", device->pool ? device->pool : "",
+                         wall > 0 ? 100 * device->held_seconds / wall : 0);
+    }
+    if (run_state->device_count > 0) {
+        printable_printf(stdout, "%s of that time\n",
+                         run_state->device_count > DEVICES_SHOWN ? ", and others," : "");
+    }
+}
+
 static void print_table(const struct run_state *run_state, const char *path)
 {
     const struct run_state_candidate *best = run_state_best(run_state);
@@ -192,6 +228,7 @@ static void print_table(const struct run_state *run_state, const char *path)
     }
     printable_printf(stdout, "spent       %s of device time, %s in all; ended: %s\n", seconds, wall,
                      run_state->finish_reason ? run_state->finish_reason : "not finished");
+    print_time(run_state);
     printable_printf(stdout, "\nnext: `kcast report %s -o report.html` shows how it went", path);
     if (best) {
         printable_printf(stdout, "; `kcast export %s` writes the candidates out", path);

@@ -7,6 +7,7 @@
 // over; nothing is ever removed from it.
 #include "client/run/run_state.h"
 
+#include "client/run/run_state_time.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
@@ -35,6 +36,9 @@ static void release_candidate(struct run_state_candidate *candidate)
     free_message(&forecast_message, candidate->forecast);
     free_message(&result_message, candidate->result);
     free_message(&result_message, candidate->record);
+    free_message(&job_times_message, candidate->compile_times);
+    free_message(&job_times_message, candidate->measure_times);
+    free_message(&job_times_message, candidate->record_times);
     free(candidate->forecast_reason);
 }
 
@@ -54,6 +58,8 @@ void run_state_release(struct run_state *run_state)
     message_clear(&run_session_message, &run_state->session);
     message_clear(&run_certified_message, &run_state->certified);
     free_message(&compiled_message, run_state->baseline);
+    free_message(&job_times_message, run_state->baseline_times);
+    run_state_release_time(run_state);
     free(run_state->finish_reason);
     *run_state = (struct run_state){0};
 }
@@ -96,7 +102,9 @@ static int apply_baseline(struct run_state *run_state, struct run_baseline *even
         return err_set(err, ERR_CORRUPT, "the baseline is compiled twice");
     }
     run_state->baseline = event->compiled;
+    run_state->baseline_times = event->times;
     event->compiled = NULL;
+    event->times = NULL;
     return 0;
 }
 
@@ -136,7 +144,9 @@ static int apply_compiled(struct run_state *run_state, struct run_compiled *even
     }
     candidate->compiled = event->compiled;
     candidate->object_duplicate_of = event->duplicate_of;
+    candidate->compile_times = event->times;
     event->compiled = NULL;
+    event->times = NULL;
     if (candidate->compiled->verdict == VERDICT_NONE) {
         run_state->compiled_ok++;
     } else {
@@ -198,12 +208,14 @@ static void apply_asked(struct run_state *run_state, struct run_asked *event)
         run_state->asking_over_reason = event->reason;
         event->reason = NULL;
     }
+    run_state->asked_seconds += event->seconds > 0 ? event->seconds : 0;
     run_state->proposals += event->got;
     run_state->known += event->known;
     add_tokens(run_state, event->input_tokens, event->output_tokens, event->cost);
 }
 
-static int apply_forecast(struct run_state *run_state, struct run_forecast *event, struct err *err)
+static int apply_forecast(struct run_state *run_state, struct run_forecast *event, double at,
+                          struct err *err)
 {
     struct run_state_candidate *candidate = NULL;
     int rc = find_compiled(run_state, event->candidate, &candidate, err);
@@ -216,6 +228,7 @@ static int apply_forecast(struct run_state *run_state, struct run_forecast *even
     candidate->forecast = event->forecast;
     candidate->forecast_reason = event->reason;
     candidate->forecast_done = true;
+    run_state_add_worker(run_state, event->asked_at, at);
     run_state->forecasts += event->forecast && !isnan(event->forecast->p_improves);
     if (event->forecast) {
         add_tokens(run_state, event->forecast->input_tokens, event->forecast->output_tokens,
@@ -278,6 +291,8 @@ static int apply_measured(struct run_state *run_state, struct run_measured *even
     }
     struct result *result = event->result;
     event->result = NULL;
+    *(record ? &candidate->record_times : &candidate->measure_times) = event->times;
+    event->times = NULL;
     candidate->given_up = !result;
     if (!result) {
         return 0;
@@ -291,6 +306,7 @@ static int apply_measured(struct run_state *run_state, struct run_measured *even
         candidate->seconds_before = run_state->device_seconds;
     }
     run_state->device_seconds += run_state_held_seconds(result);
+    run_state_add_run(run_state, event->pool, result);
     return 0;
 }
 
@@ -355,7 +371,7 @@ static int apply_body(struct run_state *run_state, struct run_event *event, stru
     case RUN_COMPILED:
         return apply_compiled(run_state, event->body, err);
     case RUN_FORECAST:
-        return apply_forecast(run_state, event->body, err);
+        return apply_forecast(run_state, event->body, event->at, err);
     case RUN_DECIDED:
         return apply_decided(run_state, event->body, err);
     case RUN_MEASURED:
@@ -369,6 +385,7 @@ static int apply_body(struct run_state *run_state, struct run_event *event, stru
         }
         run_state->observed_up_to = observed->up_to_event;
         run_state->observed_candidates = observed->up_to_candidate;
+        run_state_add_worker(run_state, observed->told_at, event->at);
         return 0;
     case RUN_ASKED:
         apply_asked(run_state, event->body);
@@ -399,11 +416,7 @@ int run_state_apply(struct run_state *run_state, struct run_event *event, struct
                  run_event_name(event->kind));
         return rc;
     }
-    // Pauses between sessions are not time at work. Clocks that jump back are ignored.
-    if (event->kind != RUN_SESSION && run_state->last_sequence != 0 &&
-        event->at > run_state->last_at) {
-        run_state->wall_seconds += event->at - run_state->last_at;
-    }
+    run_state_add_time(run_state, event->kind, event->at);
     if (run_state->last_sequence == 0) {
         run_state->first_at = event->at;
     }

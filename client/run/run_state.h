@@ -23,6 +23,31 @@ struct run_state_candidate {
     bool given_up;                // the daemon gave the job up, so there is no result
     uint64_t measured_order;      // its place among first measurements, from 1; 0: not measured
     double seconds_before;        // device seconds spent when its first measurement arrived
+    // When its jobs reached their states; NULL where the file does not say it.
+    struct job_times *compile_times;
+    struct job_times *measure_times; // of the first measurement
+    struct job_times *record_times;  // of the replication
+};
+
+// A stretch of time at work: a session, or what follows a jump of the clock.
+struct run_state_window {
+    double from, to;   // wall clock, seconds since 1970
+    double wall_from;  // seconds at work before it
+    double started_at; // from here on the session's jobs are submitted; before: start-up
+    bool recorded;     // the session's events say when jobs reached their states
+};
+
+// A time during which the worker was asked for forecasts or told outcomes.
+struct run_state_span {
+    double from, to; // wall clock, seconds since 1970
+};
+
+// A device on which the run has measured.
+struct run_state_device {
+    char *pool;          // its daemon; NULL where there was only one
+    char *name;          // such as "cuda0"
+    uint64_t runs;       // measurements, replications included, without answers from a cache
+    double held_seconds; // for which these held it
 };
 
 // A candidate that became the best of the run.
@@ -74,11 +99,20 @@ struct run_state {
     double last_at;  // wall clock of the last event
     bool finished;
     char *finish_reason;
-    uint64_t last_sequence;       // number of the last event
-    uint64_t observed_up_to;      // event up to which outcomes were told to the worker
-    uint64_t observed_candidates; // the worker was told the outcomes of candidates 1 … this
-    double wall_seconds;          // time at work, all sessions together without the pauses
-    double session_at;            // wall clock at the beginning of the latest session
+    uint64_t last_sequence;           // number of the last event
+    uint64_t observed_up_to;          // event up to which outcomes were told to the worker
+    uint64_t observed_candidates;     // the worker was told the outcomes of candidates 1 … this
+    double wall_seconds;              // time at work, all sessions together without the pauses
+    double start_up_seconds;          // of these, from the beginning of a session to its record
+    struct job_times *baseline_times; // as those of a candidate
+    struct run_state_window *window;  // the time at work; in order, without gaps in wall_from
+    size_t window_count;
+    struct run_state_span *worker; // in the order of their ends
+    size_t worker_count;
+    struct run_state_device *device; // in the order of their first results
+    size_t device_count;
+    double asked_seconds; // for which language models were asked for candidates
+    double session_at;    // wall clock at the beginning of the latest session
 };
 
 void run_state_init(struct run_state *run_state);

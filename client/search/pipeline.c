@@ -31,6 +31,7 @@
 // interruption do not follow from the log; both prevent further decisions and change none.
 #include "client/search/pipeline.h"
 
+#include "client/search/job_times.h"
 #include "client/search/pipeline_state.h"
 #include "common/mem.h"
 #include <math.h>
@@ -120,7 +121,21 @@ void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct 
 {
     char key[32];
     snprintf(key, sizeof(key), "%c%llu", letter, (unsigned long long)id);
+    p->candidate_jobs[id - 1].submitted_at = pipeline_now(p);
     p->jobs->submit(p->jobs, key, spec, priority, callback, p, id);
+}
+
+// Simulated searches record no times: theirs are not those of this clock.
+double pipeline_now(const struct pipeline *p)
+{
+    return p->run_state->session.began_at > 0 ? job_times_now() : NAN;
+}
+
+struct job_times *pipeline_times(const struct pipeline *p, uint64_t id, const struct job_info *info)
+{
+    return p->run_state->session.began_at > 0
+               ? job_times_of(p->candidate_jobs[id - 1].submitted_at, info)
+               : NULL;
 }
 
 void pipeline_job_failed(struct pipeline *p, char letter, uint64_t id, const struct err *error)
@@ -156,8 +171,10 @@ static void on_told(void *owner, bool ok, uint64_t rows)
     }
     p->told = p->telling;
     if (has_outcomes(p->run_state, p->run_state->observed_candidates, p->told)) {
-        struct run_observed event = {
-            .up_to_event = p->run_state->last_sequence, .rows = rows, .up_to_candidate = p->told};
+        struct run_observed event = {.up_to_event = p->run_state->last_sequence,
+                                     .rows = rows,
+                                     .up_to_candidate = p->told,
+                                     .told_at = p->told_at};
         if (pipeline_append(p, RUN_OBSERVED, &event, &p->failure) != 0) {
             return;
         }
@@ -176,6 +193,7 @@ static void tell(struct pipeline *p)
     }
     p->told_batch = batch;
     p->telling = batch_last(p, batch);
+    p->told_at = pipeline_now(p);
     p->forecasts->tell(p->forecasts, p->run_state, p->told, p->telling, on_told, p);
 }
 
@@ -251,6 +269,7 @@ void pipeline_free(struct pipeline *p)
             message_clear(&compiled_message, p->candidate_jobs[i].answer);
             free(p->candidate_jobs[i].answer);
         }
+        free(p->candidate_jobs[i].times);
     }
     free(p->candidate_jobs);
     free_first_seen(&p->source);

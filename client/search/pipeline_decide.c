@@ -17,8 +17,10 @@ static int record_forecasts(struct pipeline *p, struct forecast_reply *reply, co
         if (!forecast_wants(p->run_state, id)) {
             continue;
         }
-        struct run_forecast event = {
-            .candidate = id, .incumbent_log2 = run_state_incumbent_before(p->run_state, visible)};
+        struct run_forecast event = {.candidate = id,
+                                     .incumbent_log2 =
+                                         run_state_incumbent_before(p->run_state, visible),
+                                     .asked_at = p->asked_at};
         for (size_t i = 0; reply && i < reply->forecasts_count && !event.forecast; i++) {
             if (reply->forecasts[i].id == id) {
                 event.forecast = xmemdup(&reply->forecasts[i], sizeof(*event.forecast));
@@ -67,6 +69,7 @@ void pipeline_ask_forecasts(struct pipeline *p, bool *progress)
         return;
     }
     p->asking = batch;
+    p->asked_at = pipeline_now(p);
     p->forecasts->ask(p->forecasts, p->run_state, batch_first(p, batch), batch_last(p, batch),
                       visible_from(p, batch), on_forecasts, p);
 }

@@ -33,6 +33,7 @@ static void make_measured(const struct pipeline *p, uint64_t id, enum purpose pu
                                  .purpose = purpose,
                                  .job = ref.job,
                                  .pool = url ? xstrdup(url) : NULL,
+                                 .times = pipeline_times(p, id, info),
                                  .result = info->result};
     info->result = NULL;
     if (!ret->result) {

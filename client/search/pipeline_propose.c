@@ -178,6 +178,7 @@ static void on_compiled(void *owner, uint64_t id, struct job_ref ref, struct job
     }
     struct candidate_jobs *jobs = &p->candidate_jobs[id - 1];
     jobs->job = ref;
+    jobs->times = pipeline_times(p, id, info);
     jobs->answer = info->compiled;
     info->compiled = NULL;
     if (!jobs->answer) { // the job was buried or cancelled
@@ -206,12 +207,14 @@ int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err
                 rc = run_begin(p->run, err);
                 any = true;
             }
-            struct run_compiled event = {.candidate = id, .compiled = jobs->answer};
+            struct run_compiled event = {
+                .candidate = id, .compiled = jobs->answer, .times = jobs->times};
             if (jobs->answer->verdict == VERDICT_NONE) {
                 event.duplicate_of = pipeline_find_first(p->object, &jobs->answer->object);
                 pipeline_add_first(&p->object, &jobs->answer->object, id);
             }
             jobs->answer = NULL;
+            jobs->times = NULL;
             if (rc == 0) {
                 rc = pipeline_append(p, RUN_COMPILED, &event, err);
             } else {

@@ -25,6 +25,8 @@ struct candidate_jobs {
     struct compiled *answer; // a compilation that has arrived and waits for its turn to be recorded
     struct job_ref job;      // the job of that compilation
     bool measuring;          // its first measurement was submitted in this process
+    double submitted_at;     // when this process submitted its last job, seconds since 1970
+    struct job_times *times; // of the compilation in `answer`; NULL when times are not recorded
 };
 
 // Which generators fill a batch, in this order. A generator that asks the worker comes last.
@@ -83,9 +85,11 @@ struct pipeline {
     uint64_t decided;     // batches 1 … this are decided about
     uint64_t settled;     // batches 1 … this are measured and replicated
     uint64_t asking;      // batch that is being forecast; 0: none
+    double asked_at;      // when it was asked for, seconds since 1970; NaN: times are not recorded
     uint64_t told_batch;  // batches 1 … this were sent to the worker, if it was there
     uint64_t told;        // the worker knows the outcomes of candidates 1 … this
     uint64_t telling;     // what told will be after the message under way
+    double told_at;       // when that was sent; as asked_at
     uint64_t replicating; // candidate that is being replicated; 0: none
     char *exhausted;      // why nothing is proposed any more; NULL: something may be
     char *stop;           // why nothing is decided any more; NULL: something may be
@@ -151,6 +155,11 @@ MUST_CHECK int pipeline_commit(struct pipeline *p, int code, struct err *err);
 // Submits the job with key <letter><id>.
 void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
                      uint64_t priority, job_service_callback *callback);
+// When the job whose answer has come reached its states; NULL when the session records no times.
+struct job_times *pipeline_times(const struct pipeline *p, uint64_t id,
+                                 const struct job_info *info);
+// The wall clock in seconds since 1970; NaN when the session records no times.
+double pipeline_now(const struct pipeline *p);
 // Fills the spec of a candidate's job, without anchor.
 void pipeline_job_spec(const struct pipeline *p, uint64_t id, enum job_kind kind,
                        struct job_spec *ret);

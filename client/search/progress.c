@@ -67,7 +67,9 @@ static double fraction(const struct run_state *run_state, size_t points, double 
             ? (double)run_state->measured / (double)started->measurements_max
             : 0,
         started->budget_seconds > 0 ? run_state->device_seconds / started->budget_seconds : 0,
-        started->wall_limit_seconds > 0 ? wall / started->wall_limit_seconds : 0,
+        started->wall_limit_seconds > 0
+            ? (wall - run_state->start_up_seconds) / started->wall_limit_seconds
+            : 0,
     };
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         most = parts[i] > most ? parts[i] : most;

@@ -7,6 +7,7 @@
 #include "client/pool/daemons.h"
 #include "client/pool/device_choice.h"
 #include "client/propose/generator_list.h"
+#include "client/search/job_times.h"
 #include "client/search/pipeline.h"
 #include "client/search/progress.h"
 #include "common/clock.h"
@@ -24,6 +25,7 @@ struct search {
     struct session *session;
     struct run *run;
     struct run_state *run_state;
+    double began_at; // the session began, seconds since 1970
     struct daemon_pool *daemon_pool;
     struct forecaster *forecaster;
     struct proposer *proposer; // NULL unless a generator asks the worker
@@ -37,7 +39,9 @@ struct search {
     size_t certifications;     // thresholds that the user was told about
     bool said_over;            // the user was told that the language model has left the search
     struct compiled *baseline; // the answer to job c0 until it is recorded
-    struct err failure;        // of a callback
+    struct job_times *baseline_times; // of that job, until it is recorded
+    double baseline_submitted_at;
+    struct err failure; // of a callback
 };
 
 // ---- who measures ----
@@ -106,6 +110,7 @@ static int record_session(struct search *s, struct device_info *device, char **s
         .sandbox = *sandbox,
         .device_facts = device->facts,
         .device_facts_count = device->facts_count,
+        .began_at = s->began_at,
     };
     // The event has taken these over.
     device->device_class = device->name = *sandbox = NULL;
@@ -163,6 +168,7 @@ static void on_baseline(void *owner, uint64_t tag, struct job_ref ref, struct jo
                 info->compiled->reason ? info->compiled->reason
                                        : verdict_name(info->compiled->verdict));
     } else {
+        s->baseline_times = job_times_of(s->baseline_submitted_at, info);
         s->baseline = info->compiled;
         info->compiled = NULL;
         daemon_pool_jobs(s->daemon_pool)->ack(daemon_pool_jobs(s->daemon_pool), ref);
@@ -182,14 +188,16 @@ static int compile_baseline(struct search *s, struct err *err)
         .precision_log2 = NAN,
     };
     struct job_service *jobs = daemon_pool_jobs(s->daemon_pool);
+    s->baseline_submitted_at = job_times_now();
     jobs->submit(jobs, "c0", &spec, 0, on_baseline, s, 0);
     int rc = daemon_pool_drain(s->daemon_pool, err);
     if (rc == 0 && s->failure.code != ERR_NONE) {
         rc = err_set(err, s->failure.code, "%s", s->failure.text);
     }
     if (rc == 0) {
-        struct run_baseline event = {.compiled = s->baseline};
+        struct run_baseline event = {.compiled = s->baseline, .times = s->baseline_times};
         s->baseline = NULL;
+        s->baseline_times = NULL;
         rc = pipeline_record(s->run, s->run_state, RUN_BASELINE, &event, err);
     }
     return rc;
@@ -228,7 +236,7 @@ static void start_timers(struct search *s)
         uv_timer_start(s->tick, on_tick, 0, TICK_MS);
     }
     if (limit > 0) {
-        double left = limit - s->run_state->wall_seconds;
+        double left = limit - (s->run_state->wall_seconds - s->run_state->start_up_seconds);
         uv_timer_start(s->limit, on_limit, left > 0 ? (uint64_t)(left * 1000) : 0, 0);
     }
 }
@@ -322,6 +330,7 @@ static void release(struct search *s)
         message_clear(&compiled_message, s->baseline);
         free(s->baseline);
     }
+    free(s->baseline_times);
 }
 
 // Connects to the daemons and chooses a device. *ret_device is the caller's, and *ret_sandbox is
@@ -400,11 +409,12 @@ out:
 }
 
 int search_drive(struct session *session, struct run *run, struct run_state *run_state,
-                 struct err *err)
+                 double began_at, struct err *err)
 {
     struct search s = {.session = session,
                        .run = run,
                        .run_state = run_state,
+                       .began_at = began_at,
                        .certifications = run_state->certifications,
                        .said_over = run_state->asking_over};
     char *device_class =

@@ -18,10 +18,11 @@ MUST_CHECK int search_device(struct session *session, const char *device_class,
                              struct err *err);
 
 // Goes on with a run until it is finished: appends RUN_SESSION, what follows from it, and
-// RUN_FINISHED. run_state is the state of the run and is kept up to date. ERR_STOPPED when the
+// RUN_FINISHED. run_state is the state of the run and is kept up to date. began_at is when the
+// caller began this session (job_times_now); what passes until RUN_SESSION is start-up. ERR_STOPPED when the
 // session is interrupted. After this or any other failure the run can be driven again and goes on
 // where it was.
 MUST_CHECK int search_drive(struct session *session, struct run *run, struct run_state *run_state,
-                            struct err *err);
+                            double began_at, struct err *err);
 
 #endif

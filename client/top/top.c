@@ -12,6 +12,9 @@
 #include <string.h>
 
 #define LINES_OF_FRAME 7 // lines that are not devices or searches
+#define STAGES_WIDTH 100 // columns from which on it is said where the time of searches went
+#define STAGES_LEN 30
+#define STAGES_HEADER "  MEAS  WAIT  COMP QUEUE  AWAY"
 
 struct row {
     const struct search_load *load;
@@ -129,6 +132,16 @@ static enum top_style style_of(const char *state)
     return TOP_BAD;
 }
 
+// A part of 1 as a percentage; a dash when it is not known.
+static void show_part(double part, char *out, size_t size)
+{
+    if (isnan(part)) {
+        (void)snprintf(out, size, "-");
+    } else {
+        (void)snprintf(out, size, "%.0f%%", 100 * part);
+    }
+}
+
 static void add_device(struct top_page *page, const struct top_input *input,
                        const struct device_info *device)
 {
@@ -141,9 +154,13 @@ static void add_device(struct top_page *page, const struct top_input *input,
         show_seconds(device->busy_seconds, busy, sizeof(busy));
         (void)snprintf(job, sizeof(job), "%llu", (unsigned long long)device->job);
     }
-    add(page, input, style_of(device->state), "%-8.8s %-11.11s %8s %8s %8s  %s%s%s", device->name,
-        device->state, job, busy, held, device->search ? device->search : "",
-        device->search && device->reason ? "; " : "", device->reason ? device->reason : "");
+    char minute[8], start[8];
+    show_part(device->utilisation_minute, minute, sizeof(minute));
+    show_part(device->utilisation, start, sizeof(start));
+    add(page, input, style_of(device->state), "%-8.8s %-11.11s %8s %8s %8s %6s %5s  %s%s%s",
+        device->name, device->state, job, busy, held, minute, start,
+        device->search ? device->search : "", device->search && device->reason ? "; " : "",
+        device->reason ? device->reason : "");
 }
 
 static void add_devices(struct top_page *page, const struct top_input *input, size_t most)
@@ -151,8 +168,8 @@ static void add_devices(struct top_page *page, const struct top_input *input, si
     const struct status *now = input->now;
     size_t shown = now->devices_count <= most ? now->devices_count : most > 0 ? most - 1 : 0;
 
-    add(page, input, TOP_HEADER, "%-8s %-11s %8s %8s %8s  %s", "DEVICE", "STATE", "JOB", "FOR",
-        "HELD", "SEARCH");
+    add(page, input, TOP_HEADER, "%-8s %-11s %8s %8s %8s %6s %5s  %s", "DEVICE", "STATE", "JOB",
+        "FOR", "HELD", "MINUTE", "ALL", "SEARCH");
     for (size_t i = 0; i < shown; i++) {
         add_device(page, input, &now->devices[i]);
     }
@@ -247,6 +264,28 @@ static bool has_name(const char *tenant)
     return tenant && strcmp(tenant, "local") != 0;
 }
 
+// Where the search's time went since its first job, in percent: a device measured it, it waited for
+// one, it compiled, it waited for that, it had no job at the daemon.
+static void show_stages(const struct search_load *load, char *out, size_t size)
+{
+    const double seconds[] = {load->measuring_seconds, load->waiting_seconds,
+                              load->compiling_seconds, load->queued_seconds, load->away_seconds};
+    double sum = 0;
+    struct strbuf text = STRBUF_INIT;
+
+    for (size_t i = 0; i < ARRAY_LEN(seconds); i++) {
+        sum += seconds[i];
+    }
+    for (size_t i = 0; i < ARRAY_LEN(seconds); i++) {
+        char part[8];
+
+        show_part(sum > 0 ? seconds[i] / sum : NAN, part, sizeof(part)); // also of an older daemon
+        strbuf_addf(&text, " %5s", part);
+    }
+    (void)snprintf(out, size, "%s", strbuf_text(&text));
+    strbuf_release(&text);
+}
+
 static void add_search(struct top_page *page, const struct top_input *input, const struct row *row,
                        double lately)
 {
@@ -256,12 +295,16 @@ static void add_search(struct top_page *page, const struct top_input *input, con
     show_seconds(row->seconds, device, sizeof(device));
     char compile[32];
     show_seconds(load->compile_seconds, compile, sizeof(compile));
+    char stages[STAGES_LEN + 1] = "";
+    if (input->width >= STAGES_WIDTH) {
+        show_stages(load, stages, sizeof(stages));
+    }
     add(page, input, load->unfinished > 0 ? TOP_PLAIN : TOP_FAINT,
-        "%5.1f%% %8s %8s %5llu %7llu %9llu  %s%s%s", lately > 0 ? 100 * row->lately / lately : 0.0,
-        device, compile, (unsigned long long)load->running,
-        (unsigned long long)(load->unfinished - load->running), (unsigned long long)load->measured,
-        has_name(load->tenant) ? load->tenant : "", has_name(load->tenant) ? "/" : "",
-        load->name[0] ? load->name : "(earlier ones)");
+        "%5.1f%% %8s %8s %5llu %7llu %9llu%s  %s%s%s",
+        lately > 0 ? 100 * row->lately / lately : 0.0, device, compile,
+        (unsigned long long)load->running, (unsigned long long)(load->unfinished - load->running),
+        (unsigned long long)load->measured, stages, has_name(load->tenant) ? load->tenant : "",
+        has_name(load->tenant) ? "/" : "", load->name[0] ? load->name : "(earlier ones)");
 }
 
 static void add_searches(struct top_page *page, const struct top_input *input, size_t most)
@@ -271,8 +314,9 @@ static void add_searches(struct top_page *page, const struct top_input *input, s
     double lately;
     struct row *row = make_rows(input, &lately);
 
-    add(page, input, TOP_HEADER, "%6s %8s %8s %5s %7s %9s  %s", "SHARE", "DEVICES", "COMPILE",
-        "HOLDS", "WAITING", "MEASURED", "SEARCH");
+    add(page, input, TOP_HEADER, "%6s %8s %8s %5s %7s %9s%s  %s", "SHARE", "DEVICES", "COMPILE",
+        "HOLDS", "WAITING", "MEASURED", input->width >= STAGES_WIDTH ? STAGES_HEADER : "",
+        "SEARCH");
     for (size_t i = 0; i < shown; i++) {
         add_search(page, input, &row[i], lately);
     }

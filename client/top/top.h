@@ -40,8 +40,9 @@ struct top_input {
     size_t height; // SIZE_MAX: a page without an end, and without the line of keys
 };
 
-// Composes the page: devices and the searches that hold them, the queue, results per second, and
-// searches with their device-seconds and shares. page->count is at most height; devices and
+// Composes the page: devices, the searches that hold them and how much they are held, the queue,
+// results per second, and searches with their device-seconds and shares and, from 100 columns on,
+// where their time went. page->count is at most height; devices and
 // searches that do not fit are counted on a line.
 void top_compose(struct top_page *page, const struct top_input *input);
 

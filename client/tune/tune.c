@@ -5,6 +5,7 @@
 
 #include "client/propose/generator_list.h"
 #include "client/run/run.h"
+#include "client/search/job_times.h"
 #include "client/search/search.h"
 #include "client/session.h"
 #include "common/file.h"
@@ -211,6 +212,7 @@ static int drive(struct tune_outcome *ret, const struct tune *tune,
                  const struct problem_dir *narrowed, char *begun, char **next, struct err *err)
 {
     struct run_state run_state;
+    double began_at = job_times_now();
     run_state_init(&run_state);
     struct run *run = NULL;
     int rc = begun ? open_begun(&run, &run_state, begun, narrowed, err) : 0;
@@ -243,7 +245,7 @@ static int drive(struct tune_outcome *ret, const struct tune *tune,
     }
     ret->run = xstrdup(ret->resumed ? begun : *next);
     if (!run_state.finished) {
-        rc = search_drive(tune->session, run, &run_state, err);
+        rc = search_drive(tune->session, run, &run_state, began_at, err);
         if (rc != 0) {
             goto out;
         }

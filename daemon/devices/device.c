@@ -382,6 +382,7 @@ double device_release(struct device *device, uint64_t now_ns)
     device->waiting = false;
     device->job = 0;
     device->held_ns += held;
+    held_minute_add(&device->minute, device->since_ns, now_ns);
     device_settle(device);
     return clock_seconds(held);
 }

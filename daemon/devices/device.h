@@ -6,6 +6,7 @@
 #define DAEMON_DEVICES_DEVICE_H
 
 #include "common/digest.h"
+#include "daemon/devices/utilisation.h"
 #include "daemon/sched/queue.h"
 #include "proto/messages.h"
 #include <stdbool.h>
@@ -97,12 +98,13 @@ struct device {
     bool waiting;       // it is kept, and its process is not ready or has no plan yet
     uint64_t since_ns;  // since when it holds the device; while it waits, leased_ns
     // What has happened on it.
-    uint64_t held_ns;     // time held by all jobs so far
-    uint64_t jobs_done;   // runs that ended with an outcome
-    unsigned failures;    // runs of different jobs lost since the last outcome
-    uint64_t last_failed; // job of the last of these
-    unsigned quarantines; // since the last outcome
-    bool probe_passed;    // since the last outcome
+    uint64_t held_ns;          // time held by all jobs so far
+    struct held_minute minute; // the same of the last minute
+    uint64_t jobs_done;        // runs that ended with an outcome
+    unsigned failures;         // runs of different jobs lost since the last outcome
+    uint64_t last_failed;      // job of the last of these
+    unsigned quarantines;      // since the last outcome
+    bool probe_passed;         // since the last outcome
     // A/A controls.
     unsigned bad_controls;           // in a row
     bool control_due;                // it was out of service: the next run needs a control

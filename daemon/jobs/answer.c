@@ -65,9 +65,29 @@ struct job *answer_find(const struct job_table *jobs, const struct exchange *exc
     return job && caller_owns(exchange_caller(exchange), job->search->tenant) ? job : NULL;
 }
 
+// How long ago a stamp was; NaN for none.
+static double age_of(uint64_t stamp_ns, uint64_t now_ns)
+{
+    return stamp_ns != 0 ? clock_seconds(now_ns - stamp_ns) : NAN;
+}
+
+static struct job_ages *ages_of(const struct job_stamps *stamps, uint64_t now_ns)
+{
+    struct job_ages *ages = xmalloc(sizeof(*ages));
+
+    *ages = (struct job_ages){
+        .compiling = age_of(stamps->compiling_ns, now_ns),
+        .ready = age_of(stamps->ready_ns, now_ns),
+        .running = age_of(stamps->running_ns, now_ns),
+        .ended = age_of(stamps->ended_ns, now_ns),
+    };
+    return ages;
+}
+
 void answer_info(struct job_info *info, const struct job *job)
 {
     const char *device = job->run ? run_device(job->run)->name : NULL;
+    uint64_t now_ns = clock_now_ns(job->search->clock);
 
     message_init(&job_info_message, info);
     info->job = job->id;
@@ -81,12 +101,13 @@ void answer_info(struct job_info *info, const struct job *job)
     info->cause = job->cause;
     info->device = device ? xstrdup(device) : NULL;
     info->priority = job->priority;
-    info->age_seconds = clock_seconds(clock_now_ns(&clock_system) - job->submitted_ns);
+    info->age_seconds = clock_seconds(now_ns - job->submitted_ns);
     info->compile_seconds = (double)job->compile_seconds;
     info->problem = job->setup ? job->setup->problem : (struct digest){0};
     info->candidate = job->candidate;
     info->device_class = job->device_class ? xstrdup(job->device_class->name) : NULL;
     info->cached = job->cached;
+    info->ages = ages_of(&job->stamps, now_ns);
 }
 
 // Takes over from the result what a job does not know after a restart.

@@ -19,7 +19,9 @@
 //
 // A restart uses no edges. It makes new jobs, which are QUEUED or in a terminal state.
 #include "daemon/state/job.h"
+#include "common/clock.h"
 #include "common/log.h"
+#include "daemon/state/stages.h"
 #include "proto/messages.h"
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,23 @@ struct job *job_of_entry(struct queue_entry *entry)
     return (struct job *)((char *)entry - offsetof(struct job, queued));
 }
 
+// A job that goes back has not reached what comes after, as far as anybody asks later.
+static void stamp(struct job_stamps *stamps, enum job_state state, uint64_t now_ns)
+{
+    if (state == JOB_QUEUED) {
+        *stamps = (struct job_stamps){0};
+    } else if (state == JOB_COMPILING) {
+        stamps->compiling_ns = now_ns;
+    } else if (state == JOB_READY) {
+        stamps->ready_ns = now_ns;
+        stamps->running_ns = 0;
+    } else if (state == JOB_RUNNING) {
+        stamps->running_ns = now_ns;
+    } else if (job_state_is_terminal(state)) {
+        stamps->ended_ns = now_ns;
+    }
+}
+
 void job_set_state(struct job *job, enum job_state state)
 {
     struct job_census *census = job->search->census;
@@ -59,6 +78,9 @@ void job_set_state(struct job *job, enum job_state state)
                   (unsigned long long)job->id, job_state_name(from), job_state_name(state));
         abort();
     }
+    uint64_t now_ns = clock_now_ns(job->search->clock);
+    stages_move(job->search->stages, from, state, now_ns);
+    stamp(&job->stamps, state, now_ns);
     census->state[from]--;
     census->state[state]++;
     if (job_state_is_terminal(state)) {

@@ -19,12 +19,14 @@
 #define JOB_LOG_MAX 4096       // bytes of compiler warnings that a job keeps
 
 struct account;
+struct clock;
 struct compiled;
 struct device_class;
 struct tenant_jobs;
 struct preparation;
 struct run;
 struct setup;
+struct stages;
 struct wait_link;
 
 // Number of the jobs in memory by state.
@@ -44,7 +46,18 @@ struct search {
     struct job *jobs;                // hash table by key
     size_t unfinished;               // number of its jobs that are in no terminal state
     struct job_census *census;       // of the job table that the search belongs to
+    struct stages *stages;           // where its time goes; of the same table
+    const struct clock *clock;       // by which its jobs change their states
     UT_hash_handle hh;
+};
+
+// When a job reached its states, for the last time where that was more than once. On the monotonic
+// clock of this process; 0: it did not, or before the daemon's start.
+struct job_stamps {
+    uint64_t compiling_ns;
+    uint64_t ready_ns;
+    uint64_t running_ns;
+    uint64_t ended_ns;
 };
 
 // There may be 200,000 jobs, so a job is small. What many jobs share is in their search and in
@@ -65,6 +78,7 @@ struct job {
     uint64_t max_launches;             // from job_spec
     uint64_t priority;                 // from the message submit; lower numbers go first
     uint64_t submitted_ns;             // monotonic clock; the time of the reload after a restart
+    struct job_stamps stamps;          // job_set_state writes them
     int64_t finished_s;                // wall clock; 0 while the job is unfinished
     struct bytes compiled;             // its compiled candidate, packed, in READY and RUNNING
     struct digest object;              // blob of its object, while it has compiled
@@ -101,10 +115,10 @@ bool job_edge_allowed(enum job_state from, enum job_state to);
 // The job whose `queued` this is.
 struct job *job_of_entry(struct queue_entry *entry);
 
-// Changes the state of a job and updates the census and the search's count. This is the only
-// function that does. A change that the table of edges does not have is a defect: it is logged and
-// the process aborts; the ledger then has the last state that was true. In all states but READY and
-// RUNNING the compiled candidate is freed.
+// Changes the state of a job and updates the census, the search's count and stages, and the stamps.
+// This is the only function that does. A change that the table of edges does not have is a defect:
+// it is logged and the process aborts; the ledger then has the last state that was true. In all
+// states but READY and RUNNING the compiled candidate is freed.
 void job_set_state(struct job *job, enum job_state state);
 
 // Keeps the compiled candidate with the job, for its measurement and its result. Takes the contents

@@ -6,6 +6,7 @@
 // for jobs whose end the ledger could not take (unsaved): those results stay until they have been
 // saved or acknowledged.
 #include "daemon/state/job_table.h"
+#include "common/clock.h"
 #include "daemon/sched/account.h"
 #include <math.h>
 #include <stdlib.h>
@@ -29,6 +30,8 @@ struct job_table {
     uint64_t next_search;           // number of the next new search
     struct account_table *accounts; // not owned; may be NULL
     struct job_census census;       // jobs by state
+    struct stage_table stages;      // of the searches, and of some that were here
+    const struct clock *clock;      // of stages and stamps
     struct job *resident;           // list of the jobs with a result in memory, oldest first
     size_t resident_bytes;          // sum of their results
     size_t resident_max;            // limit of that sum
@@ -42,7 +45,13 @@ struct job_table *job_table_create(size_t resident_max, struct account_table *ac
     jobs->resident_max = resident_max;
     jobs->accounts = accounts;
     jobs->next_search = 1;
+    jobs->clock = &clock_system;
     return jobs;
+}
+
+void job_table_set_clock(struct job_table *jobs, const struct clock *clock)
+{
+    jobs->clock = clock;
 }
 
 static struct tenant_jobs *get_tenant_jobs(struct job_table *jobs, const char *tenant)
@@ -90,6 +99,8 @@ static struct search *get_search(struct job_table *jobs, const char *tenant, con
         search->name = xstrdup(name);
         search->path = xasprintf("%s/%s", tenant, name);
         search->census = &jobs->census;
+        search->stages = stages_enter(&jobs->stages, search->path);
+        search->clock = jobs->clock;
         search->tenant_jobs = get_tenant_jobs(jobs, tenant);
         search->account = jobs->accounts ? accounts_search(jobs->accounts, tenant, name) : NULL;
         HASH_ADD_KEYPTR(hh, jobs->searches, search->path, strlen(search->path), search);
@@ -110,6 +121,7 @@ struct job *job_table_add(struct job_table *jobs, uint64_t id, const char *tenan
     job->max_seconds = NAN;
     job->state = (uint8_t)state;
     jobs->census.state[state]++;
+    stages_move(job->search->stages, JOB_STATE_COUNT, state, clock_now_ns(jobs->clock));
     job->search->tenant_jobs->count++;
     if (!job_state_is_terminal(state)) {
         job->search->unfinished++;
@@ -178,6 +190,8 @@ void job_table_remove(struct job_table *jobs, struct job *job)
     drop_result(jobs, job);
     job_drop_compiled(job);
     jobs->census.state[job->state]--;
+    stages_move(search->stages, (enum job_state)job->state, JOB_STATE_COUNT,
+                clock_now_ns(jobs->clock));
     search->tenant_jobs->count--;
     if (!job_state_is_terminal(job->state)) {
         search->unfinished--;
@@ -187,6 +201,7 @@ void job_table_remove(struct job_table *jobs, struct job *job)
     if (!search->jobs) {
         HASH_DEL(jobs->searches, search);
         leave_tenant_jobs(jobs, search->tenant_jobs);
+        stages_leave(&jobs->stages, search->stages);
         account_release(jobs->accounts, search->account);
         free(search->tenant);
         free(search->name);
@@ -209,6 +224,7 @@ void job_table_free(struct job_table *jobs)
     HASH_ITER (by_id, jobs->by_id, job, next) {
         job_table_remove(jobs, job);
     }
+    stage_table_release(&jobs->stages);
     free(jobs);
 }
 
@@ -259,6 +275,11 @@ size_t job_table_count(const struct job_table *jobs)
 const struct job_census *job_table_census(const struct job_table *jobs)
 {
     return &jobs->census;
+}
+
+const struct stage_table *job_table_stages(const struct job_table *jobs)
+{
+    return &jobs->stages;
 }
 
 struct job *job_table_first(const struct job_table *jobs)

@@ -6,6 +6,7 @@
 #define DAEMON_STATE_JOB_TABLE_H
 
 #include "daemon/state/job.h"
+#include "daemon/state/stages.h"
 
 struct account;
 struct account_table;
@@ -15,6 +16,9 @@ struct job_table;
 // Every search gets its account from `accounts`, which outlives the table; with NULL, searches have
 // no accounts.
 struct job_table *job_table_create(size_t resident_max, struct account_table *accounts);
+// The clock of the stages and stamps of jobs from now on, clock_system at first. To be called before
+// there are jobs.
+void job_table_set_clock(struct job_table *jobs, const struct clock *clock);
 // Frees the table with its jobs and searches. NULL is fine.
 void job_table_free(struct job_table *jobs);
 
@@ -44,6 +48,8 @@ size_t job_table_count(const struct job_table *jobs);
 // Networking 6, 1998).
 bool job_table_have_room(const struct job_table *jobs, const char *tenant, size_t jobs_max);
 const struct job_census *job_table_census(const struct job_table *jobs);
+// Where the time of its searches went, those included that have no jobs any more.
+const struct stage_table *job_table_stages(const struct job_table *jobs);
 // Returns the oldest job; job->by_id.next is the next one. The jobs of one search are walked alike
 // by search->jobs and job->by_key.next.
 struct job *job_table_first(const struct job_table *jobs);

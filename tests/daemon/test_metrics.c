@@ -236,6 +236,24 @@ static void jobs_and_devices_are_counted_where_they_are(void **state)
     served_close(w);
 }
 
+static void a_device_is_used_for_a_part_of_the_time(void **state)
+{
+    struct workshop *w = served_open(2);
+    struct device *device = &w->devices.device[1];
+
+    (void)state;
+    w->parts.started_ns = clock_now_ns(&w->clock);
+    device_hold(device, 1, w->parts.started_ns);
+    clock_fake_advance(&w->clock, 90 * NS_PER_S);
+    (void)device_release(device, clock_now_ns(&w->clock));
+    clock_fake_advance(&w->clock, 30 * NS_PER_S);
+    assert_line(w, "kcastd_device_utilisation_ratio{device=\"cpu0\",over=\"minute\"} 0");
+    assert_line(w, "kcastd_device_utilisation_ratio{device=\"cpu0\",over=\"start\"} 0");
+    assert_line(w, "kcastd_device_utilisation_ratio{device=\"cpu1\",over=\"minute\"} 0.5");
+    assert_line(w, "kcastd_device_utilisation_ratio{device=\"cpu1\",over=\"start\"} 0.75");
+    served_close(w);
+}
+
 static void no_usable_device_is_not_well(void **state)
 {
     struct workshop *w = served_open(1);
@@ -255,6 +273,7 @@ int main(void)
         cmocka_unit_test(a_search_cannot_forge_a_metric_by_its_name),
         cmocka_unit_test(series_of_searches_are_bounded_and_their_sum_is_kept),
         cmocka_unit_test(jobs_and_devices_are_counted_where_they_are),
+        cmocka_unit_test(a_device_is_used_for_a_part_of_the_time),
         cmocka_unit_test(no_usable_device_is_not_well),
     };
 

@@ -1,6 +1,7 @@
 // What the daemon tells of itself, and to whom.
 #include "daemon/devices/device.h"
 #include "daemon/jobs/listing.h"
+#include "daemon/run/measure.h"
 #include "daemon/status.h"
 #include "proto/verdict.h"
 #include "tests/daemon/served_workshop.h"
@@ -142,6 +143,46 @@ static void searches_are_shown_with_what_they_hold(void **state)
     served_close(w);
 }
 
+// Each device was held for a part of the time, and the search was in one stage after the other.
+static void utilisation_and_stages_are_told(void **state)
+{
+    struct workshop *w = served_open(2);
+    struct job *job = workshop_submit(w, JOB_MEASURE, "k1", "one", NULL);
+
+    (void)state;
+    w->parts.started_ns = clock_now_ns(&w->clock) - 10 * NS_PER_S;
+    workshop_compile_until(w, job, JOB_RUNNING);
+    const char *held = run_device(job->run)->name;
+    clock_fake_advance(&w->clock, 30 * NS_PER_S);
+    struct status status = ask_all(w, &owner);
+    for (size_t i = 0; i < 2; i++) {
+        bool is_held = strcmp(status.devices[i].name, held) == 0;
+
+        assert_float_equal(status.devices[i].utilisation, is_held ? 0.75 : 0, 1e-9);
+        assert_float_equal(status.devices[i].utilisation_minute, is_held ? 0.75 : 0, 1e-9);
+    }
+    assert_float_equal(status.searches[0].measuring_seconds, 30, 1e-9);
+    assert_float_equal(status.searches[0].waiting_seconds, 0, 1e-9);
+    clear(&status);
+    workshop_measured(w, workshop_execution(w, "measure"), VERDICT_WRONG);
+    workshop_until_state(w, job, JOB_DONE);
+    clock_fake_advance(&w->clock, 60 * NS_PER_S);
+    (void)workshop_submit(w, JOB_MEASURE, "k2", "two", NULL);
+    clock_fake_advance(&w->clock, 5 * NS_PER_S);
+    status = ask_all(w, &owner);
+    float used = (float)(status.devices[0].utilisation + status.devices[1].utilisation);
+    assert_float_equal(used, 30.0 / 105, 1e-6);
+    assert_float_equal(status.devices[0].utilisation_minute, 0, 1e-9);
+    assert_float_equal(status.devices[1].utilisation_minute, 0, 1e-9);
+    assert_float_equal(status.searches[0].measuring_seconds, 30, 1e-9);
+    assert_float_equal(status.searches[0].away_seconds, 60, 1e-9);
+    float preparing =
+        (float)(status.searches[0].compiling_seconds + status.searches[0].queued_seconds);
+    assert_float_equal(preparing, 5, 1e-6);
+    clear(&status);
+    served_close(w);
+}
+
 static void what_waits_is_counted_by_place(void **state)
 {
     struct workshop *w = served_open(1);
@@ -216,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_strangers_job_shows_only_that_the_device_is_busy),
         cmocka_unit_test(jobs_are_listed_as_they_are_asked_for),
         cmocka_unit_test(searches_are_shown_with_what_they_hold),
+        cmocka_unit_test(utilisation_and_stages_are_told),
         cmocka_unit_test(what_waits_is_counted_by_place),
         cmocka_unit_test(a_status_can_be_packed_and_read),
         cmocka_unit_test(one_usable_device_is_enough_to_be_well),

@@ -18,6 +18,18 @@ gone() { timeout 30 tail --pid="$1" -f /dev/null || die "process $1 is still the
 count() { "$bin/kcast" export "$1" --events | grep -c "\"$2\"" || :; }
 field() { sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p"; }
 
+# The wall time of a search, as the JSON in this file has it, is divided without a rest, and it did something in each of these parts.
+divided() {
+    local sum wall
+    sum=$(sed -n 's/.*"wall":{"recorded":true,\([^}]*\)}.*/\1/p' "$1" | tr , '\n' | awk -F: '{sum += $2} END {print sum}')
+    wall=$(field wall_seconds <"$1")
+    awk "BEGIN {d = ${sum:-0} - $wall; exit !($wall > 0 && d < 1e-3 && d > -1e-3)}" || die "the parts of $wall s are ${sum:-not there}: $(cat "$1")"
+    for part in start_up measuring compiling proposing; do
+        awk "BEGIN {exit !($(field $part <"$1") > 0)}" || die "no time was spent on $part: $(cat "$1")"
+    done
+    grep -q '"not_recorded":0' "$1" || die "the times of a session are not recorded: $(cat "$1")"
+}
+
 try_sandbox
 
 # ---- measure: one object per line, exit 1 when nothing is correct ----
@@ -41,12 +53,16 @@ status=0
 [ "$(field considered <"$dir/local.json")" -eq 20 ] || die "considered: $(cat "$dir/local.json")"
 [ "$(wc -l <"$dir/err")" -eq 1 ] || die "more than one line on stderr: $(cat "$dir/err")"
 
+divided "$dir/local.json"
+grep -q '"devices":\[{"pool":null,"device":"cpu0","runs":' "$dir/local.json" || die "no device was held: $(cat "$dir/local.json")"
 grep -q '"guarantee":null' "$dir/local.json" || die "the default policy guarantees: $(cat "$dir/local.json")"
 
 # ---- policy risk: nothing is trusted before a certificate, and everything says so ----
 "$bin/kcast" --local --sandbox="$sandbox" search "$hill" --run "$dir/risk.run" --candidates 20 --batch 4 --seed 1 --policy risk \
     >"$dir/risk.txt" 2>"$dir/err" || die "search --policy risk: $(cat "$dir/err")"
 grep -q '^guarantee   nothing is discarded: ' "$dir/risk.txt" || die "risk: $(cat "$dir/risk.txt")"
+grep -qE '^time        start-up [0-9.]+ %, measuring [0-9.]+ %' "$dir/risk.txt" || die "no time: $(cat "$dir/risk.txt")"
+grep -qE '^devices     cpu[0-9]+ held [0-9.]+ %.* of that time$' "$dir/risk.txt" || die "no devices: $(cat "$dir/risk.txt")"
 grep -q '^trusted     0 ' "$dir/risk.txt" || die "risk trusted: $(cat "$dir/risk.txt")"
 "$bin/kcast" report "$dir/risk.run" --json >"$dir/risk.json" 2>/dev/null || die "no report of risk.run"
 grep -qE '"guarantee":\{"kind":"online","alpha":0\.1[0-9]*,"delta":0\.1[0-9]*,"threshold":null,"alarms":0,' "$dir/risk.json" ||
@@ -70,6 +86,13 @@ search --run "$dir/a.run" >/dev/null &
 other=$!
 search --run "$dir/b.run" >/dev/null || die "the second of two clients"
 wait $other || die "the first of two clients"
+kcast status >"$dir/status.txt" 2>"$dir/err"
+grep -qE '^  cpu0 .* held [0-9]+ % of the last minute and [0-9]+ % since the start, class ' "$dir/status.txt" ||
+    die "kcast status does not say how much a device is held: $(cat "$dir/status.txt")"
+kcast --json status 2>"$dir/err" | grep -qE '"utilisation":[0-9.e-]+,"utilisation_minute":[0-9.e-]+' || die "nor does its JSON: $(cat "$dir/err")"
+kcast --json top >"$dir/top.json" 2>"$dir/err"
+grep -qE '"utilisation_minute":[0-9.e-]+' "$dir/top.json" && awk "BEGIN {exit !($(field measuring_seconds <"$dir/top.json") > 0)}" ||
+    die "kcast top does not say where time went: $(cat "$dir/top.json" "$dir/err")"
 
 if [ "${KCAST_VARIANT:-debug}" != release ]; then
     # killed at some events: goes on, and no job has been submitted twice
@@ -78,7 +101,8 @@ if [ "${KCAST_VARIANT:-debug}" != release ]; then
         status=0
         KCAST_DIE_AT=event:$at search --run "$dir/k.run" >/dev/null 2>&1 || status=$?
         [ $status -eq 137 ] || die "the search was to be killed at event $at and ended with $status"
-        kcast -q resume "$dir/k.run" >/dev/null || die "resume after a kill at event $at"
+        kcast -q --json resume "$dir/k.run" >"$dir/k.json" || die "resume after a kill at event $at"
+        divided "$dir/k.json"
         name=$("$bin/kcast" export "$dir/k.run" --events | sed -n '1s/.*"search":"\([^"]*\)".*/\1/p')
         twice=$(kcast --json jobs --search "$name" | sed -n 's/.*"key":"\([^"]*\)".*/\1/p' | sort | uniq -d)
         [ -z "$twice" ] || die "submitted twice: $twice"

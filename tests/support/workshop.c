@@ -374,6 +374,7 @@ void workshop_open(struct workshop *w, size_t cores)
     parts->executors = executors_stand_in(&stand_in);
     parts->accounts = accounts_create();
     parts->jobs = job_table_create(1 << 20, parts->accounts);
+    job_table_set_clock(parts->jobs, &w->clock);
     parts->waits = waits_create(&w->loop, on_due, w);
     parts->completions = completions_create(parts);
     parts->scheduler = scheduler_create(parts);

@@ -19,6 +19,7 @@ struct made_search {
     bool forecasts; // a worker answered
     bool all_wrong; // no candidate is correct
     bool sandbox_off;
+    bool times;         // it recorded when its jobs reached their states
     const char *suffix; // appended to every candidate's name
     const char *source; // of every candidate; NULL: a plain source
 };
@@ -49,6 +50,24 @@ static inline void made_emit(struct made_sink *sink, enum run_event_kind kind,
         sink->failed = true;
     }
     message_clear(message, body);
+}
+
+// The times of a job whose answer is the next event: 10 ms on the way, the next 20 ms compiled or,
+// after another 5 ms, measured, then 10 ms or 5 ms on the way.
+static inline struct job_times *made_times(const struct made_sink *sink,
+                                           const struct made_search *search, bool measured)
+{
+    if (!search->times) {
+        return NULL;
+    }
+    struct job_times *ret = xcalloc(1, sizeof *ret);
+    *ret = (struct job_times){.submitted = sink->at,
+                              .compiling = measured ? NAN : sink->at + 0.01,
+                              .ready = measured ? sink->at + 0.01 : NAN,
+                              .running = measured ? sink->at + 0.015 : NAN,
+                              .ended = sink->at + (measured ? 0.035 : 0.03),
+                              .answered = sink->at + 0.04};
+    return ret;
 }
 
 static inline struct estimate *made_estimate(double log2_speedup, double half, uint64_t blocks)
@@ -119,9 +138,11 @@ static inline void made_start(struct made_sink *sink, const struct made_search *
                                   .at = 1.79e9,
                                   .host = xstrdup("lab3"),
                                   .sandbox = xstrdup(search->sandbox_off ? "off" : "on"),
-                                  .toolchain = xstrdup("gcc 12.2.0")};
+                                  .toolchain = xstrdup("gcc 12.2.0"),
+                                  .began_at = search->times ? sink->at - 2 : NAN};
     made_emit(sink, RUN_SESSION, &run_session_message, &session);
-    struct run_baseline baseline = {made_compiled(VERDICT_NONE, 0, search->sandbox_off)};
+    struct run_baseline baseline = {made_compiled(VERDICT_NONE, 0, search->sandbox_off),
+                                    made_times(sink, search, false)};
     made_emit(sink, RUN_BASELINE, &run_baseline_message, &baseline);
 }
 
@@ -207,7 +228,8 @@ static inline void made_measure(struct made_state *state, uint64_t id, double tr
                                 bool audit)
 {
     struct run_measured measured = {.candidate = id,
-                                    .purpose = audit ? PURPOSE_AUDIT : PURPOSE_SEARCH};
+                                    .purpose = audit ? PURPOSE_AUDIT : PURPOSE_SEARCH,
+                                    .times = made_times(state->sink, state->search, true)};
     measured.result = made_result(truth, wrong, &state->rng, state->search->sandbox_off);
     state->seconds += measured.result->seconds->held;
     state->measured++;
@@ -216,7 +238,9 @@ static inline void made_measure(struct made_state *state, uint64_t id, double tr
     if (!better) {
         return;
     }
-    struct run_measured record = {.candidate = id, .purpose = PURPOSE_RECORD};
+    struct run_measured record = {.candidate = id,
+                                  .purpose = PURPOSE_RECORD,
+                                  .times = made_times(state->sink, state->search, true)};
     record.result = made_result(truth, false, &state->rng, state->search->sandbox_off);
     state->seconds += record.result->seconds->held;
     struct estimate *speedup = xcalloc(1, sizeof *speedup);
@@ -240,7 +264,9 @@ static inline void made_decide(struct made_state *state, uint64_t id, double tru
         double error = 0.12 + 0.9 / (1 + 0.08 * (double)state->measured);
         double belief = wrong ? 0.35 + 0.6 * stats_rng_unit(&state->rng)
                               : 0.75 + 0.25 * stats_rng_unit(&state->rng);
-        struct run_forecast forecast = {.candidate = id, .incumbent_log2 = state->incumbent};
+        struct run_forecast forecast = {.candidate = id,
+                                        .incumbent_log2 = state->incumbent,
+                                        .asked_at = state->search->times ? state->sink->at : NAN};
         forecast.forecast = made_forecast(truth + error * stats_rng_normal(&state->rng), belief,
                                           state->incumbent, state->measured);
         confidence = forecast.forecast->confidence;
@@ -291,7 +317,9 @@ static inline void made_candidate(struct made_state *state, uint64_t id)
     if (ends) {
         return;
     }
-    struct run_compiled compiled = {.candidate = id, .duplicate_of = twin && id > 1 ? id - 1 : 0};
+    struct run_compiled compiled = {.candidate = id,
+                                    .duplicate_of = twin && id > 1 ? id - 1 : 0,
+                                    .times = made_times(state->sink, search, false)};
     compiled.compiled =
         made_compiled(broken ? VERDICT_COMPILE_ERROR : VERDICT_NONE, id, search->sandbox_off);
     if (broken) {

@@ -323,13 +323,76 @@ static void page_asks_for_nothing_and_runs_nothing(void **state)
         // The path is quoted for a shell and then escaped for HTML.
         page, "kcast report &#39;dir with &#39;\\&#39;&#39;quotes"));
     assert_null(strstr(page, "The sandbox was off"));
-    assert_int_equal(markup_count(page, "<figure"), 4);
+    assert_int_equal(markup_count(page, "<figure"), 5);
     const char *path = getenv("KCAST_REPORT_PAGE"); // where to write the page, to look at it
     if (path) {
         assert_int_equal(file_replace(path, page, strlen(page), false, NULL), 0);
     }
     free(page);
     release(&made);
+}
+
+// An area for each part that the search has, in both sizes of the picture.
+static void a_page_shows_where_the_time_went(void **state)
+{
+    (void)state;
+    struct made_search search = usual;
+    search.times = true;
+    struct made made;
+    make(&made, &search);
+    char *page = page_of(&made, NULL);
+    static const char *const part[] = {"measuring",      "compiling", "forecasting",   "start_up",
+                                       "waiting_device", "proposing", "waiting_daemon"};
+    for (size_t i = 0; i < ARRAY_LEN(part); i++) {
+        char mark[64];
+        snprintf(mark, sizeof mark, "<path class=\"t-%s\"", part[i]);
+        assert_int_equal(markup_count(page, mark), 2);
+    }
+    assert_null(strstr(page, "class=\"t-not_recorded"));
+    assert_non_null(strstr(page, "<dt>Device cpu0</dt><dd>held "));
+    free(page);
+    release(&made);
+    make(&made, &usual);
+    page = page_of(&made, NULL);
+    assert_non_null(strstr(page, "Not recorded: this run is of a kcast that did not record"));
+    assert_null(strstr(page, "class=\"t-"));
+    assert_non_null(strstr(page, "<dt>Device cpu0</dt><dd>held ")); // results say so much
+    free(page);
+    release(&made);
+}
+
+static void the_parts_in_json_sum_to_the_wall_time(void **state)
+{
+    (void)state;
+    for (int times = 0; times < 2; times++) {
+        struct made_search search = usual;
+        search.times = times != 0;
+        struct made made;
+        make(&made, &search);
+        struct strbuf out = STRBUF_INIT;
+        report_json(&out, &made.report);
+        json_t *object = json_loads(strbuf_text(&out), JSON_REJECT_DUPLICATES, NULL), *value;
+        const char *name;
+        double sum = 0;
+        json_object_foreach (json_object_get(object, "wall"), name, value) {
+            bool known = times || strcmp(name, "not_recorded") == 0;
+            assert_true(strcmp(name, "recorded") == 0 || json_is_real(value) == known);
+            sum += json_is_real(value) ? json_real_value(value) : 0;
+        }
+        json_t *wall = json_object_get(object, "wall");
+        assert_int_equal(json_is_true(json_object_get(wall, "recorded")), times);
+        assert_float_equal(sum, json_real_value(json_object_get(object, "wall_seconds")), 1e-3);
+        json_t *device = json_array_get(json_object_get(object, "devices"), 0);
+        assert_int_equal(json_integer_value(json_object_get(device, "runs")),
+                         made.run_state.measured + made.run_state.records);
+        assert_float_equal(json_real_value(json_object_get(device, "held_seconds")),
+                           made.run_state.device_seconds, 1e-3);
+        json_t *held = json_object_get(json_object_get(object, "work"), "held");
+        assert_float_equal(json_real_value(held), made.run_state.device_seconds, 1e-3);
+        json_decref(object);
+        strbuf_release(&out);
+        release(&made);
+    }
 }
 
 static void every_kind_of_run_gives_a_page(void **state)
@@ -406,6 +469,8 @@ int main(void)
         cmocka_unit_test(forecasts_are_held_against_the_average),
         cmocka_unit_test(a_language_models_answers_and_cost_are_shown),
         cmocka_unit_test(page_asks_for_nothing_and_runs_nothing),
+        cmocka_unit_test(a_page_shows_where_the_time_went),
+        cmocka_unit_test(the_parts_in_json_sum_to_the_wall_time),
         cmocka_unit_test(every_kind_of_run_gives_a_page),
         cmocka_unit_test(ten_thousand_candidates_give_a_page_of_bounded_size),
         cmocka_unit_test(numbers_are_one_json_object),

@@ -140,6 +140,33 @@ static void what_runs_now_counts(void **state)
     assert_non_null(strstr(f->page.line[line_with(&f->page, "SHARE") + 1].text, " 75.0%"));
 }
 
+// How much devices are held, and from 100 columns on where the time of searches went.
+static void it_says_where_time_went(void **state)
+{
+    struct fixture *f = *state;
+
+    f->device[0].utilisation = 0.34;
+    f->device[0].utilisation_minute = 0.87;
+    f->device[1].utilisation = f->device[1].utilisation_minute = NAN; // an older daemon
+    f->now_load[0].measuring_seconds = 30;
+    f->now_load[0].waiting_seconds = 6;
+    f->now_load[0].compiling_seconds = 12;
+    f->now_load[0].queued_seconds = 0;
+    f->now_load[0].away_seconds = 12;
+    f->now_load[1].measuring_seconds = NAN;
+    top_compose(&f->page, &f->input);
+    assert_non_null(strstr(f->page.line[line_with(&f->page, "cuda0")].text, "   87%   34%  "));
+    assert_non_null(strstr(f->page.line[line_with(&f->page, "cuda1")].text, "     -     -  "));
+    assert_null(strstr(f->page.line[line_with(&f->page, "SHARE")].text, "AWAY"));
+    f->input.width = 100;
+    top_compose(&f->page, &f->input);
+    size_t header = line_with(&f->page, "  MEAS  WAIT  COMP QUEUE  AWAY  SEARCH");
+    assert_non_null(
+        strstr(f->page.line[header + 1].text, "   50%   10%   20%    0%   20%  search-00"));
+    assert_non_null(
+        strstr(f->page.line[header + 2].text, "     -     -     -     -     -  search-01"));
+}
+
 static void it_fits_into_any_terminal(void **state)
 {
     struct fixture *f = *state;
@@ -181,6 +208,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_page_of_80_by_24_has_everything, set_up, tear_down),
         cmocka_unit_test_setup_teardown(searches_are_sorted_as_asked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_runs_now_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_says_where_time_went, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_fits_into_any_terminal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_cannot_command_the_terminal, set_up, tear_down),
     };

@@ -1,4 +1,5 @@
 // Answers about jobs: results from memory and from the ledger, and what is no job at all.
+#include "common/clock.h"
 #include "common/file.h"
 #include "daemon/jobs/answer.h"
 #include "daemon/jobs/completion.h"
@@ -6,6 +7,7 @@
 #include "proto/verdict.h"
 #include "tests/support/result_sample.h"
 #include "tests/support/service_pair.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -214,6 +216,33 @@ static void a_result_whose_parts_disagree_is_not_served(void **state)
     }
 }
 
+// The ages of a job's states; those that it has not reached, or before a restart, are absent.
+static void a_job_says_how_long_ago_it_reached_its_states(void **state)
+{
+    struct fixture *f = *state;
+    struct clock clock;
+
+    clock_fake_init(&clock, 50 * NS_PER_S);
+    job_table_set_clock(f->jobs, &clock);
+    struct job *job = add(f, JOB_MEASURE, JOB_QUEUED);
+    const enum job_state states[] = {JOB_COMPILING, JOB_READY, JOB_RUNNING, JOB_CANCELLED};
+    for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+        job_set_state(job, states[i]);
+        clock_fake_advance(&clock, (i + 1) * NS_PER_S);
+    }
+    struct job *reloaded = add(f, JOB_MEASURE, JOB_CANCELLED);
+    const uint64_t ids[] = {job->id, reloaded->id};
+    struct waited reply = ask(f, ids, 2);
+    const struct job_ages *ages = reply.jobs[0].ages;
+    assert_float_equal(ages->compiling, 10, 1e-9);
+    assert_float_equal(ages->ready, 9, 1e-9);
+    assert_float_equal(ages->running, 7, 1e-9);
+    assert_float_equal(ages->ended, 4, 1e-9);
+    assert_true(isnan(reply.jobs[1].ages->running) && isnan(reply.jobs[1].ages->ended));
+    message_clear(&waited_message, &reply);
+    job_table_set_clock(f->jobs, &clock_system);
+}
+
 static void a_compile_job_has_what_the_compiler_gave(void **state)
 {
     struct fixture *f = *state;
@@ -264,6 +293,7 @@ int main(void)
         TEST(results_come_from_memory_and_from_the_ledger_in_one_answer),
         TEST(a_result_that_is_gone_or_junk_makes_its_job_unknown),
         TEST(a_result_whose_parts_disagree_is_not_served),
+        TEST(a_job_says_how_long_ago_it_reached_its_states),
         TEST(a_compile_job_has_what_the_compiler_gave),
         TEST(one_answer_has_a_bounded_number_of_results),
     };
