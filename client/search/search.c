@@ -180,6 +180,8 @@ static int compile_baseline(struct search *s, struct err *err)
         .anchor_log2 = NAN,
         .max_seconds = NAN,
         .precision_log2 = NAN,
+        .features_only = true,
+        .no_machine_code = forecaster_service(s->forecaster)->absent && !started->machine_code,
     };
     struct job_service *jobs = daemon_pool_jobs(s->daemon_pool);
     jobs->submit(jobs, "c0", &spec, 0, on_baseline, s, 0);
