@@ -172,8 +172,8 @@ static void draw_points(struct bench *bench, uint64_t points)
 {
     struct template *template = NULL;
     struct err err = ERR_INIT;
-    char *text = xstrndup((const char *)bench->dir.template_source.data,
-                          bench->dir.template_source.len);
+    char *text =
+        xstrndup((const char *)bench->dir.template_source.data, bench->dir.template_source.len);
     must(template_parse(&template, text, "template.cu", &err), &err);
     struct stats_rng rng;
     stats_rng_init(&rng, 1, 0);
