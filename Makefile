@@ -109,7 +109,7 @@ archives_of = $(patsubst %,$(B)/%.a,$(filter $(FOLDERS),$(top_of)) $(below_$(top
 $(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/samples.o $(B)/tests/bench/trained_model.o $(B)/tests/bench/load.o $(B)/tests/bench/attack.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
-$(B)/bin/bench_renew: $(B)/executor.a
+$(B)/bin/bench_renew $(B)/bin/bench_compile: $(B)/executor.a
 $(B)/bin/bench_pool: | $(B)/tests/support/fake_exec
 $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/gpu/neighbour.o $(B)/tests/bench/samples.o $(B)/client.a $(B)/lib.a
 	@mkdir -p $(@D)

@@ -18,7 +18,7 @@ static int apply_row(const struct daemon_parts *parts, struct job *job,
     if (rc != 0) {
         return rc;
     }
-    job->spec = digest_of(row->spec.data, row->spec.len);
+    job->spec = submission_spec_digest(&spec);
     submission_apply_spec(parts, job, &spec);
     message_clear(&job_spec_message, &spec);
     return 0;

@@ -17,6 +17,7 @@ struct engine_config {
     const char *state_dir;        // exists, and no other process uses it
     const struct llm_config *llm; // language models (worker/llm/llm.h); NULL: none
     bool recalibrate_static; // engine static recalibrates its forecasts, as engine llm always does
+    unsigned threads; // on which engine static makes forecasts, beside the one that learns; 0: one
 };
 
 // Runs once per call, on the loop thread, never inside the call. On success error is NULL and reply

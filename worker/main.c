@@ -22,10 +22,15 @@
 #include <unistd.h>
 #include <uv.h>
 
+#define THREADS_MAX 256
+#define THREADS_DEFAULT_MAX 8 // more gain nothing with batches of at most 256 candidates
+#define THREADS_BESIDE 4      // of libuv's pool for everything but forecasts; libuv's own default
+
 struct settings {
     char *config, *listen, *engine, *state, *log_level;
     struct identity_files files;
     char *log_format, *http;
+    uint64_t threads;
     bool recalibrate_static, parent_death, help, version;
     struct llm_settings llm;
 };
@@ -44,6 +49,9 @@ static const struct option_row option_table[] = {
      "what makes the forecasts"},
     {"state", 's', OPTION_TEXT, ROW(state), "DIR", NULL, 0, 0, NULL,
      "folder of what was learnt (see below)"},
+    {"threads", 't', OPTION_U64, ROW(threads), "N", "0", 0, THREADS_MAX, NULL,
+     "on which the static model makes forecasts, beside the one that learns; 0: one for each "
+     "processor that it may use, at most 8"},
     {"recalibrate-static", 0, OPTION_FLAG, ROW(recalibrate_static), NULL, NULL, 0, 0, NULL,
      "correct the static model's forecasts by its own record, as language models' are; "
      "docs/measuring.md "
@@ -195,6 +203,19 @@ static void on_hangup(uv_signal_t *handle, int number)
     ready_notify("READY=1");
 }
 
+// Returns how many threads make forecasts, and gives libuv's pool room for them, which it reads from
+// the environment when it is first used.
+static unsigned choose_threads(uint64_t wanted)
+{
+    unsigned processors = uv_available_parallelism();
+    unsigned most = processors < THREADS_DEFAULT_MAX ? processors : THREADS_DEFAULT_MAX;
+    unsigned threads = wanted > 0 ? (unsigned)wanted : most;
+    char pool[16];
+    snprintf(pool, sizeof(pool), "%u", threads + THREADS_BESIDE);
+    (void)setenv("UV_THREADPOOL_SIZE", pool, 1);
+    return threads;
+}
+
 static int start(struct program *program, struct err *err)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
@@ -218,6 +239,7 @@ static int start(struct program *program, struct err *err)
         .ops = engine_find(settings->engine),
         .llm = &llm,
         .recalibrate_static = settings->recalibrate_static,
+        .threads = choose_threads(settings->threads),
     };
     rc = worker_create(&program->worker, &config, err);
     llm_settings_release(&llm);

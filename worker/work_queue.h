@@ -1,8 +1,8 @@
-// A serial work queue: runs work items off the loop thread, strictly one after another in the order
-// of posting. Data that only the items of one queue touch therefore needs no lock, and results do
-// not depend on timing. A queue occupies at most one thread of libuv's thread pool at a time. The
-// engines own queues. A queue knows nothing of what its items do. All functions run on the loop
-// thread.
+// A work queue: runs work items off the loop thread, begun in the order of posting, at most `width`
+// of them at a time. With a width of 1 they run strictly one after another: data that only the items
+// of one such queue touch needs no lock, and results do not depend on timing. A queue occupies at
+// most `width` threads of libuv's thread pool at a time. The engines own queues. A queue knows
+// nothing of what its items do. All functions run on the loop thread.
 #ifndef WORKER_WORK_QUEUE_H
 #define WORKER_WORK_QUEUE_H
 
@@ -22,7 +22,8 @@ struct work_item {
     struct work_item *next; // used by the queue
 };
 
-struct work_queue *work_queue_create(uv_loop_t *loop);
+// width is at least 1.
+struct work_queue *work_queue_create(uv_loop_t *loop, size_t width);
 
 // Appends the item, which stays in place until its done callback.
 void work_queue_post(struct work_queue *queue, struct work_item *item);
@@ -30,8 +31,8 @@ void work_queue_post(struct work_queue *queue, struct work_item *item);
 // How many posted items have not had their done callback.
 size_t work_queue_length(const struct work_queue *queue);
 
-// Items that have not begun get their done callback inside this call, with worked == false. An item
-// that is running comes to its end. Then on_closed runs once on the loop thread, possibly inside
+// Items that have not begun get their done callback inside this call, with worked == false. Those
+// that are running come to their end. Then on_closed runs once on the loop thread, possibly inside
 // this call, and the queue no longer exists.
 void work_queue_close(struct work_queue *queue, void (*on_closed)(void *owner), void *owner);
 

@@ -260,7 +260,8 @@ int worker_create(struct worker **ret, const struct worker_config *config, struc
     struct engine_config engine_config = {.loop = config->loop,
                                           .state_dir = config->state_dir,
                                           .llm = config->llm,
-                                          .recalibrate_static = config->recalibrate_static};
+                                          .recalibrate_static = config->recalibrate_static,
+                                          .threads = config->threads};
     struct service_config service_config = {
         .url = config->url,
         .files = config->files,

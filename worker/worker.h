@@ -22,6 +22,7 @@ struct worker_config {
     const struct engine_ops *ops;
     const struct llm_config *llm; // NULL: no language models
     bool recalibrate_static;      // as in engine_config
+    unsigned threads;             // likewise
 };
 
 // Opens the engine's state and listens. On failure everything that was opened is closed once the

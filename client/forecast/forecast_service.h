@@ -20,7 +20,8 @@ typedef void forecast_service_told(void *owner, bool ok, uint64_t rows);
 // Either function may be called only while busy is false. Each callback runs once, never from
 // inside the call, unless the service is freed before.
 struct forecast_service {
-    bool busy; // set by the service while a call is under way
+    bool busy;   // set by the service while a call is under way
+    bool absent; // nobody will ever forecast in this session, and features of code are not read
     // Asks for forecasts of those of candidates first … last for which forecast_wants
     // (client/forecast/forecast_request.h) is true. The forecaster sees the outcomes of candidates
     // 1 … visible only.

@@ -324,6 +324,7 @@ struct forecaster *forecaster_create(struct session *session,
     uv_timer_init(session_loop(session), forecaster->timer);
     forecaster->timer->data = forecaster;
     if (session_options(session)->no_worker) {
+        forecaster->service.absent = true;
         forecaster->reason = xstrdup("--no-worker was given");
         return forecaster;
     }

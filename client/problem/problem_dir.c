@@ -287,6 +287,8 @@ void problem_dir_spec(const struct problem_dir *dir, enum job_kind kind,
         .anchor_log2 = NAN,
         .max_seconds = NAN,
         .precision_log2 = NAN,
+        .features_only = kind == JOB_COMPILE,
+        .no_machine_code = kind == JOB_MEASURE,
     };
     if (kind == JOB_MEASURE) {
         ret->reference = dir->reference_digest;

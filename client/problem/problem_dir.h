@@ -46,7 +46,8 @@ void problem_dir_list(char ***ret, size_t *ret_count);
 void problem_dir_free_texts(char **text, size_t count);
 
 // Fills in the job that compiles or measures the source with the digest `candidate` for this
-// problem. The job owns nothing that must be freed. The caller may set device_class, which stays
+// problem. Compiling is for its features, measuring without any of machine code. The job owns
+// nothing that must be freed. The caller may set device_class, which stays
 // the caller's, and other options afterwards.
 void problem_dir_spec(const struct problem_dir *dir, enum job_kind kind,
                       const struct digest *candidate, struct job_spec *ret);

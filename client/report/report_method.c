@@ -226,8 +226,11 @@ void report_section_method(struct strbuf *out, const struct report_page *page)
     add_digest(out, "Baseline", &started->baseline);
     if (report->best) {
         add_digest(out, "Winning source", &report->best->proposed.source);
-        if (report->best->compiled) {
-            add_digest(out, "Winning object", &report->best->compiled->object);
+        const struct compiled *compiled = report->best->result && report->best->result->compiled
+                                              ? report->best->result->compiled
+                                              : report->best->compiled;
+        if (compiled) {
+            add_digest(out, "Winning object", &compiled->object);
         }
     }
     strbuf_adds(out, "</dl></div></section>\n");

@@ -25,6 +25,10 @@
 //                incumbent. The best such candidate is measured again (key r<id>), and becomes the
 //                incumbent when the two measurements agree and the second one is better, too.
 //
+// Compilations are for what a forecast needs (job_spec.features_only); the daemon compiles the rest
+// of a candidate that is measured. Where nobody forecasts everything is compiled at once, since it
+// will be measured, and features of machine code, which only forecasts use, are left out.
+//
 // With LAG = 2 the compiling and forecasting of one batch overlaps with the measuring of the one
 // before. A kill at any point loses at most what was not recorded: the same stage then sees the
 // same log, sends the same keys, and gets the same jobs. Only a time limit and a user's
@@ -108,6 +112,9 @@ void pipeline_job_spec(const struct pipeline *p, uint64_t id, enum job_kind kind
         .anchor_log2 = NAN,
         .max_seconds = NAN,
         .precision_log2 = NAN,
+        // What a forecast needs comes first, and the rest with the measurement, if there is one.
+        .features_only = kind == JOB_COMPILE && !p->forecasts->absent,
+        .no_machine_code = kind == JOB_MEASURE || (p->forecasts->absent && !started->machine_code),
     };
     if (kind == JOB_MEASURE) {
         ret->reference = started->reference;

@@ -24,6 +24,27 @@ void pipeline_submit_measure(struct pipeline *p, uint64_t id)
     pipeline_submit(p, 'm', id, &spec, id, on_measured);
 }
 
+// RUN_COMPILED has what the compiler said, unless only a part had been compiled then: of the rest
+// the digest of the object is new.
+static void drop_known_compilation(const struct run_state_candidate *candidate,
+                                   struct result *result)
+{
+    struct compiled *compiled = result->compiled;
+    if (compiled && candidate->compiled && candidate->compiled->incomplete) {
+        struct compiled *kept = xcalloc(1, sizeof(*kept));
+        message_init(&compiled_message, kept);
+        kept->verdict = compiled->verdict;
+        kept->object = compiled->object;
+        result->compiled = kept;
+    } else {
+        result->compiled = NULL;
+    }
+    if (compiled) {
+        message_clear(&compiled_message, compiled);
+        free(compiled);
+    }
+}
+
 // Moves the outcome of a job into an event.
 static void make_measured(const struct pipeline *p, uint64_t id, enum purpose purpose,
                           struct job_ref ref, struct job_info *info, struct run_measured *ret)
@@ -40,10 +61,8 @@ static void make_measured(const struct pipeline *p, uint64_t id, enum purpose pu
         ret->reason =
             xasprintf("the daemon gave the job up (%s): %.2000s", job_state_name(info->state),
                       info->reason ? info->reason : "no reason given");
-    } else if (ret->result->compiled) { // RUN_COMPILED has it already
-        message_clear(&compiled_message, ret->result->compiled);
-        free(ret->result->compiled);
-        ret->result->compiled = NULL;
+    } else {
+        drop_known_compilation(candidate_of(p, id), ret->result);
     }
 }
 

@@ -81,6 +81,7 @@ static int fill_started(struct run_started *started, const struct generator_list
         .weight = options->weight > 0 ? options->weight : NAN,
         .hard_seconds = options->hard_ns > 0 ? clock_seconds(options->hard_ns) : NAN,
         .queue_class = in,
+        .machine_code = options->machine_code,
     };
     policy_batches(policy_find(options->policy), &started->batch, &started->wide);
     int rc = certifies ? risk_check(options->guarantee, options->audit, err) : 0;

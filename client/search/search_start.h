@@ -14,6 +14,7 @@
 #include "common/err.h"
 #include "common/options.h"
 #include "proto/queue_class.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 struct search_options {
@@ -32,6 +33,7 @@ struct search_options {
     double weight;                   // of the search at the daemon; 0: as the daemon has it
     uint64_t hard_ns;                // device time that the daemon enforces; 0: none
     char *queue_class;               // name of a class of proto/queue_class.h
+    bool machine_code;               // features of machine code without a worker, too
 };
 
 // One row of an option table (common/options.h) whose struct has a struct search_options at `base`.
@@ -86,6 +88,9 @@ struct search_options {
                    "stop after so much time in all"),                                              \
         SEARCH_ROW(base, "seed", 's', OPTION_TEXT, seed, "N", NULL, 0, 0, NULL,                    \
                    "of all random choices; default: drawn"),                                       \
+        SEARCH_ROW(base, "machine-code", 0, OPTION_FLAG, machine_code, NULL, NULL, 0, 0, NULL,     \
+                   "count the machine instructions of CUDA candidates with --no-worker, too: for " \
+                   "a space to be exported; a worker's forecasts always use them"),                \
         SEARCH_ROW(base, "batch", 0, OPTION_U64, batch, "N", "4", 1, RUN_BATCH_MAX, NULL,          \
                    "candidates considered at a time"),                                             \
         SEARCH_ROW(base, "wide", 0, OPTION_U64, wide, "N", NULL, 0, RUN_BATCH_MAX, NULL,           \

@@ -14,6 +14,11 @@
 // waits for them. When a compilation was lost (the process failed, or a blob is missing), the
 // preparation ends as lost and nothing is kept about it.
 //
+// A MEASURE job needs all variants of its sources. A COMPILE job may need no more than what the
+// features follow from (compile_input.h); a MEASURE job of the same candidate then has the rest
+// compiled. Nobody reads features of a reference or a baseline here: where those of the baseline
+// matter, it has been compiled as a candidate.
+//
 // A job is charged for the compile seconds of its candidate alone. Reference and baseline serve all
 // jobs of the measurement setup.
 #include "daemon/jobs/preparation.h"
@@ -128,6 +133,8 @@ static void request(struct preparation *preparation, enum compile_role role)
     struct compile_input input = setup_input(job->setup, role, &job->candidate);
 
     input.fresh = role == COMPILE_CANDIDATE && job->fresh && job->kind == JOB_COMPILE;
+    input.features_only = job->kind == JOB_COMPILE && job->features_only;
+    input.machine_code = role == COMPILE_CANDIDATE && !job->no_machine_code;
     preparation->request[role].on_done = on_compiled;
     preparation->request[role].owner = preparation;
     preparation->pending++;

@@ -43,7 +43,7 @@ struct submission {
     const char *tenant;     // not owned
     struct submit submit;   // the message
     struct bytes packed;    // its specification, packed
-    struct digest spec;     // SHA-256 of packed
+    struct digest spec;     // submission_spec_digest
     struct setup *setup;    // held from the reading of the problem to the end
     struct setup_wait read; // while the problem is read
     uint64_t job;           // number of the job, once there is one
@@ -221,6 +221,18 @@ static bool answer_known(struct submission *submission)
 
 // --- new keys
 
+struct digest submission_spec_digest(const struct job_spec *spec)
+{
+    struct job_spec what = *spec; // shares the texts; never cleared
+
+    what.features_only = false;
+    what.no_machine_code = false;
+    struct bytes packed = cache_pack(&job_spec_message, &what);
+    struct digest digest = digest_of(packed.data, packed.len);
+    bytes_clear(&packed);
+    return digest;
+}
+
 void submission_apply_spec(const struct daemon_parts *parts, struct job *job,
                            const struct job_spec *spec)
 {
@@ -232,6 +244,8 @@ void submission_apply_spec(const struct daemon_parts *parts, struct job *job,
     job->max_seconds = spec->max_seconds;
     job->repeat = spec->repeat;
     job->fresh = spec->fresh;
+    job->features_only = spec->features_only;
+    job->no_machine_code = spec->no_machine_code;
     job->submitted_ns = clock_now_ns(parts->clock);
     job->setup = setup_acquire(parts->setups, &spec->problem, &spec->reference, &spec->baseline,
                                spec->device_class);
@@ -402,7 +416,7 @@ void submission_start(struct submissions *submissions, const char *tenant,
     submission->submit = *submit_taken;
     memset(submit_taken, 0, sizeof(*submit_taken));
     submission->packed = cache_pack(&job_spec_message, spec);
-    submission->spec = digest_of(submission->packed.data, submission->packed.len);
+    submission->spec = submission_spec_digest(spec);
     struct err err = ERR_INIT;
     if (check(&submission->submit, parts->devices, &err) != 0) {
         refuse(submission, &err, 0);

@@ -1,6 +1,6 @@
 // Turns a SUBMIT into a job: checks it, reads its problem, writes the job to the ledger and hands
 // it to lifecycle.c. Equal SUBMITs at the same time become one job. Called by dispatch.c; reload.c
-// uses submission_apply_spec. Knows nothing of connections.
+// uses the functions about specifications. Knows nothing of connections.
 #ifndef DAEMON_JOBS_SUBMISSION_H
 #define DAEMON_JOBS_SUBMISSION_H
 
@@ -32,6 +32,11 @@ void submission_start(struct submissions *submissions, const char *tenant,
 // Cancels the submissions of this search that are in progress and have no job yet: a new job that
 // one of them makes ends as CANCELLED as soon as the ledger has it.
 void submissions_cancel(struct submissions *submissions, const char *tenant, const char *search);
+
+// The digest by which two SUBMITs of a key are the same: of the packed specification without the
+// fields that say how much of the compilation is needed. A search may need less or more of it when
+// it goes on after a restart.
+struct digest submission_spec_digest(const struct job_spec *spec);
 
 // Copies the fields of a job's specification into the job and acquires its measurement setup, which
 // the owner of the job releases. The device class is set when the problem has been read.

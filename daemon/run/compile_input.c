@@ -32,16 +32,32 @@ struct digest compile_input_key(const struct compile_input *input, bool sandbox_
     return digest_end(state);
 }
 
-static void add_facts(struct compile_plan *plan, const struct device_class *device_class)
+static struct fact *copy_facts(const struct fact *facts, size_t count)
 {
-    plan->facts = xcalloc(device_class->facts_count + 1, sizeof(*plan->facts));
-    for (size_t i = 0; i < device_class->facts_count; i++) {
-        message_copy(&fact_message, &plan->facts[plan->facts_count++], &device_class->facts[i]);
+    struct fact *copy = xcalloc(count + 1, sizeof(*copy));
+
+    for (size_t i = 0; i < count; i++) {
+        message_copy(&fact_message, &copy[i], &facts[i]);
+    }
+    return copy;
+}
+
+static void add_known(struct compile_plan *plan, const struct compile_input *input,
+                      const struct compile_known *known, struct bytes *object)
+{
+    bool has_features = known->machine_code || !input->machine_code;
+
+    plan->known = bytes_take(object);
+    plan->no_machine_code = !input->machine_code && !known->machine_code;
+    if (has_features) {
+        plan->known_features = copy_facts(known->features, known->features_count);
+        plan->known_features_count = known->features_count;
     }
 }
 
 struct bytes compile_input_plan(const struct compile_input *input,
-                                const struct daemon_limits *limits, struct bytes *blobs)
+                                const struct daemon_limits *limits,
+                                const struct compile_known *known, struct bytes *blobs)
 {
     struct compile_plan plan;
 
@@ -61,7 +77,13 @@ struct bytes compile_input_plan(const struct compile_input *input,
         plan.problem = bytes_take(&blobs[1]);
         plan.role = input->role;
         plan.hidden_seed = input->hidden_seed;
-        add_facts(&plan, input->device_class);
+        plan.facts = copy_facts(input->device_class->facts, input->device_class->facts_count);
+        plan.facts_count = input->device_class->facts_count;
+        plan.features_only = input->features_only;
+        plan.no_machine_code = !input->machine_code;
+        if (!digest_is_zero(&known->object)) {
+            add_known(&plan, input, known, &blobs[2]);
+        }
     }
     struct bytes packed = cache_pack(&compile_plan_message, &plan);
     message_clear(&compile_plan_message, &plan);

@@ -7,13 +7,15 @@
 #include "common/mem.h"
 #include "daemon/devices/device.h"
 #include "daemon/state/parts.h"
+#include "proto/messages.h"
 #include "proto/verdict.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 #define COMPILER_FLAGS "" // in addition to those that kcast-exec always uses
-// Changes whenever kcast-exec cuda-compile makes other objects of the same source.
-#define COMPILER_CUDA_METHOD "kcast-cuda-compile-1"
+// Changes whenever kcast-exec cuda-compile makes other objects of the same source, and whenever older
+// daemons cannot use the entries of the cache: since 2 an object may be incomplete.
+#define COMPILER_CUDA_METHOD "kcast-cuda-compile-2"
 #define COMPILER_MEMORY_MAX ((uint64_t)4 << 30)  // address space of one compiler process, in bytes
 #define COMPILER_OUTPUT_MAX ((uint64_t)32 << 20) // object and scratch files, in bytes
 
@@ -29,14 +31,28 @@ struct compile_input {
     struct digest problem; // blob
     enum compile_role role;
     uint64_t hidden_seed; // the hidden cases of a candidate follow from it
+    // How much is needed; not in the key.
+    bool features_only; // what the features need; else all variants, as for a measurement
+    bool machine_code;  // features of machine code, too
+};
+
+// What the cache has of a compilation that needs more: its object, whose variants are taken over.
+struct compile_known {
+    struct digest object;  // blob; zero: nothing is known
+    struct fact *features; // of its first variant
+    size_t features_count;
+    bool machine_code; // these are among the features
 };
 
 bool compile_input_is_cuda(const struct compile_input *input);
 // The key in the cache: a digest of everything that the object depends on.
 struct digest compile_input_key(const struct compile_input *input, bool sandbox_off);
-// Returns a packed compile_plan, which the caller frees. blobs are the source and, for cuda, the
-// problem; they are taken. Empty when the plan is larger than a message may be.
+// Returns a packed compile_plan, which the caller frees. blobs are the source, for cuda the problem,
+// and where known has an object that object; they are taken. Features that lack those of machine
+// code are left out where these are needed, so that they are made anew. Empty when the plan is
+// larger than a message may be.
 struct bytes compile_input_plan(const struct compile_input *input,
-                                const struct daemon_limits *limits, struct bytes *blobs);
+                                const struct daemon_limits *limits,
+                                const struct compile_known *known, struct bytes *blobs);
 
 #endif

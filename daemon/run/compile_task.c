@@ -25,23 +25,74 @@ void compile_task_free(struct compile_task *task)
     if (task->has_outcome) {
         message_clear(&compile_outcome_message, &task->outcome);
     }
+    compile_task_forget_known(task);
     free((char *)(uintptr_t)task->input.header);
     free((char *)(uintptr_t)task->input.glue);
     free((char *)(uintptr_t)task->input.name);
     free(task);
 }
 
-// Tells every requester and frees the task. The first requester is charged for the seconds.
+void compile_task_forget_known(struct compile_task *task)
+{
+    struct compile_known *known = &task->known;
+
+    for (size_t i = 0; i < known->features_count; i++) {
+        message_clear(&fact_message, &known->features[i]);
+    }
+    free(known->features);
+    *known = (struct compile_known){0};
+}
+
+bool compile_covers(const struct compiled *compiled, const struct compile_request *request)
+{
+    return compiled->verdict != VERDICT_NONE ||
+           ((request->features_only || !compiled->incomplete) &&
+            (!request->machine_code || !compiled->no_machine_code));
+}
+
+// The first requester whose needs are covered; NULL when there is none.
+static struct compile_request *find_covered(const struct compile_task *task,
+                                            const struct compiled *compiled)
+{
+    struct compile_request *request;
+
+    DL_FOREACH (task->requests, request) {
+        if (!compiled || compile_covers(compiled, request)) {
+            return request;
+        }
+    }
+    return NULL;
+}
+
+void compile_task_tell(struct compile_task *task, struct compile_answer *answer)
+{
+    struct compile_request *request;
+
+    while ((request = find_covered(task, answer->compiled))) {
+        DL_DELETE(task->requests, request);
+        request->task = NULL;
+        request->on_done(request, answer);
+        answer->seconds = 0;
+    }
+}
+
+// Tells the requesters and frees the task. Those that need more, because they joined it when it ran,
+// ask again and find what it made in the cache.
 static void finish_as(struct compile_task *task, struct compile_answer answer)
 {
     answer.seconds = task->seconds;
     compile_task_leave_table(task); // a request that a callback makes starts another task
+    compile_task_tell(task, &answer);
     struct compile_request *request;
     while ((request = task->requests)) {
+        struct compile_input input = task->input;
+
         DL_DELETE(task->requests, request);
         request->task = NULL;
-        request->on_done(request, &answer);
-        answer.seconds = 0;
+        input.fresh = false;
+        input.features_only = request->features_only;
+        input.machine_code = request->machine_code;
+        compiler_request(task->compiler, request, &input);
     }
     compile_task_free(task);
 }

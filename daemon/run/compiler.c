@@ -10,6 +10,12 @@
 // From RUNNING a task goes back to WAITING once if its executor is lost. From LOADING and RUNNING
 // it goes back to WAITING as often as the host cannot open a blob or start kcast-exec.
 //
+// Requests need more or less of a compilation: what the features need, or all variants; with or
+// without the features of machine code. A run makes what its requests need together. An entry of the
+// cache says what its object lacks. What it has is answered at once and given to the run that makes
+// the rest, whose object then takes its place. A request that needs more than the run under way
+// makes asks again at its end.
+//
 // A task whose last request is cancelled leaves the table of keys at once, so that a new request
 // starts another task. It is freed when the operation under way for it has come back. A hit counts
 // only if the object is still in the blob store. The entry is written after the object, so a crash
@@ -88,6 +94,8 @@ static struct compile_expectation expectation_of(const struct compile_task *task
     return (struct compile_expectation){
         .target = compile_input_is_cuda(&task->input) ? task->input.device_class->target : NULL,
         .sandbox_off = task->compiler->parts->limits.sandbox_off,
+        .complete = !task->asked.features_only,
+        .machine_code = task->asked.machine_code,
     };
 }
 
@@ -153,6 +161,30 @@ static void wait_for_host(struct compile_task *task, const char *reason)
     free_slot(task, 0);
 }
 
+// What the requests need together.
+static struct compile_input needs_of(const struct compile_task *task)
+{
+    struct compile_input input = task->input;
+    const struct compile_request *request;
+
+    input.features_only = true;
+    input.machine_code = false;
+    DL_FOREACH (task->requests, request) {
+        input.features_only = input.features_only && request->features_only;
+        input.machine_code = input.machine_code || request->machine_code;
+    }
+    return input;
+}
+
+// The blobs that the plan of the task has. Returns how many.
+static size_t blobs_of(const struct compile_task *task, struct digest ret[static 3])
+{
+    ret[0] = task->input.source;
+    ret[1] = task->input.problem;
+    ret[2] = task->known.object;
+    return !compile_input_is_cuda(&task->input) ? 1 : digest_is_zero(&ret[2]) ? 2 : 3;
+}
+
 static void on_blobs(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
                      size_t count)
 {
@@ -160,7 +192,6 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
     const struct daemon_parts *parts = task->compiler->parts;
     struct executor_config run = executor_of(&parts->limits, compile_input_is_cuda(&task->input));
 
-    (void)failed;
     (void)count;
     if (task->orphan || task->compiler->stopping) {
         free_slot(task, 0);
@@ -168,6 +199,12 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
         return;
     }
     struct err err = ERR_INIT;
+    if (error && error->code != ERR_BUSY && failed == 2) {
+        compile_task_forget_known(task); // all of it is compiled again
+        compile_task_put_back(task);
+        free_slot(task, 0);
+        return;
+    }
     if (error && error->code == ERR_BUSY) {
         executors_hold(parts->executors);
         wait_for_host(task, error->text);
@@ -178,7 +215,8 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
         compile_task_lose(task, JOB_CAUSE_MISSING_BLOB, error->text);
         return;
     }
-    struct bytes plan = compile_input_plan(&task->input, &parts->limits, blobs);
+    task->asked = needs_of(task);
+    struct bytes plan = compile_input_plan(&task->asked, &parts->limits, &task->known, blobs);
     task->state = TASK_RUNNING;
     if (!plan.data) {
         free_slot(task, 0);
@@ -209,12 +247,13 @@ void compiler_kick(struct compiler *compiler)
            compiler->slots_used < parts->limits.compile_slots &&
            executors_held(parts->executors) == 0 && events->may_start(events->owner)) {
         struct compile_task *task = compiler->waiting;
-        struct digest blobs[] = {task->input.source, task->input.problem};
+        struct digest blobs[3];
+        size_t count = blobs_of(task, blobs);
 
         stop_waiting(task);
         compiler->slots_used++;
         task->state = TASK_LOADING;
-        blob_load(parts->blobs, blobs, compile_input_is_cuda(&task->input) ? 2 : 1, on_blobs, task);
+        blob_load(parts->blobs, blobs, count, on_blobs, task);
     }
 }
 
@@ -223,6 +262,33 @@ void compiler_tick(struct compiler *compiler)
     if (compiler->held > 0 && --compiler->held == 0) {
         compiler_kick(compiler);
     }
+}
+
+// Reads what the cache has. Returns false when it has nothing that can be used.
+static bool read_entry(const struct compile_task *task, const struct bytes *entry,
+                       struct compiled *ret)
+{
+    if (message_read(&compiled_message, ret, entry->data, entry->len, NULL) != 0) {
+        return false;
+    }
+    if (compiled_check(ret, NULL) == 0 &&
+        (ret->verdict != VERDICT_NONE || blob_have(task->compiler->parts->blobs, &ret->object))) {
+        ret->cached = true;
+        return true;
+    }
+    message_clear(&compiled_message, ret);
+    return false;
+}
+
+// Keeps what the cache has for the run that makes the rest. Takes the features.
+static void keep_known(struct compile_task *task, struct compiled *compiled)
+{
+    task->known = (struct compile_known){.object = compiled->object,
+                                         .features = compiled->features,
+                                         .features_count = compiled->features_count,
+                                         .machine_code = !compiled->no_machine_code};
+    compiled->features = NULL;
+    compiled->features_count = 0;
 }
 
 static void on_looked_up(void *owner, const struct err *error, struct bytes *answer, size_t count)
@@ -235,18 +301,17 @@ static void on_looked_up(void *owner, const struct err *error, struct bytes *ans
         return;
     }
     struct compiled compiled;
-    if (task->fresh || count == 0 || !answer[0].data ||
-        message_read(&compiled_message, &compiled, answer[0].data, answer[0].len, NULL) != 0) {
+    if (task->fresh || count == 0 || !answer[0].data || !read_entry(task, &answer[0], &compiled)) {
         wait_for_slot(task);
         return;
     }
-    if (compiled_check(&compiled, NULL) != 0 ||
-        (compiled.verdict == VERDICT_NONE &&
-         !blob_have(task->compiler->parts->blobs, &compiled.object))) {
+    struct compile_answer found = {.compiled = &compiled};
+    compile_task_tell(task, &found);
+    if (task->requests) {
+        keep_known(task, &compiled);
         wait_for_slot(task);
     } else {
-        compiled.cached = true;
-        compile_task_finish(task, &compiled);
+        compile_task_free(task); // also when a requester has cancelled the others
     }
     message_clear(&compiled_message, &compiled);
 }
@@ -278,7 +343,12 @@ void compiler_request(struct compiler *compiler, struct compile_request *request
         task = new_task(compiler, &key, input);
         ledger_read_compiled(compiler->parts->ledger, &key, on_looked_up, task);
     }
-    task->fresh = task->fresh || input->fresh;
+    if (input->fresh) {
+        task->fresh = true;
+        compile_task_forget_known(task);
+    }
+    request->features_only = input->features_only;
+    request->machine_code = input->machine_code;
     request->task = task;
     DL_APPEND(task->requests, request);
 }

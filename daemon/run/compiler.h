@@ -23,7 +23,7 @@ struct compile_task;
 
 // What a request gets; valid during on_done.
 struct compile_answer {
-    // With verdict NONE its object is stored. NULL: the compilation was lost, see reason.
+    // With verdict NONE its object is stored, for features only perhaps an incomplete one. NULL: the compilation was lost, see reason.
     const struct compiled *compiled;
     double seconds;       // spent for this request; 0 when others or the cache had it
     const char *reason;   // why it was lost: kcast-exec failed, the source is missing, …
@@ -36,6 +36,8 @@ struct compile_request {
     void (*on_done)(struct compile_request *request, const struct compile_answer *answer);
     void *owner;               // the requester's
     struct compile_task *task; // this and the rest belong to the compiler
+    bool features_only;        // what is needed, as in struct compile_input
+    bool machine_code;
     struct compile_request *prev;
     struct compile_request *next;
 };
@@ -57,7 +59,8 @@ void compiler_stop(struct compiler *compiler);
 // Nothing may be under way. NULL is fine.
 void compiler_free(struct compiler *compiler);
 
-// Compiles the input, or finds it in the cache. The texts of input are copied.
+// Compiles the input as far as it is needed, or finds it in the cache. What the cache has of it is
+// not compiled again. The answer may have more than was needed. The texts of input are copied.
 void compiler_request(struct compiler *compiler, struct compile_request *request,
                       const struct compile_input *input);
 // on_done will not be called. A compilation that nobody else waits for is dropped or killed. No

@@ -15,7 +15,9 @@ struct compile_task {
     bool orphan; // no request is left, and it is not in the table
     bool fresh;  // the cache is not looked into
     unsigned attempts;
-    struct compile_input input;       // owns its texts
+    struct compile_input input;       // owns its texts; what is needed is in the requests
+    struct compile_known known;       // what the cache has of it; owns its features
+    struct compile_input asked;       // as in the plan of the last run; borrows from input
     struct compile_request *requests; // list of those who wait
     struct executor *executor;        // RUNNING
     struct compile_outcome outcome;   // of the last run
@@ -44,7 +46,15 @@ struct compiler {
 void compile_task_free(struct compile_task *task);
 // Takes the task out of the table of keys: a new request for its key starts another task.
 void compile_task_leave_table(struct compile_task *task);
-// Tells every requester what was compiled and frees the task.
+// Whether the compilation has what the request needs.
+bool compile_covers(const struct compiled *compiled, const struct compile_request *request);
+// Tells those requesters whose needs the answer covers, and the first one that it is charged for
+// answer->seconds, which is 0 afterwards. A lost compilation covers every need.
+void compile_task_tell(struct compile_task *task, struct compile_answer *answer);
+// Forgets what the cache has of it.
+void compile_task_forget_known(struct compile_task *task);
+// Tells every requester whose needs are covered what was compiled, and frees the task. The others
+// ask again.
 void compile_task_finish(struct compile_task *task, const struct compiled *compiled);
 // Tells every requester that the compilation is lost, and frees the task.
 void compile_task_lose(struct compile_task *task, enum job_cause cause, const char *reason);

@@ -108,6 +108,11 @@ static int check_compiled(struct compile_outcome *outcome,
     if (compiled->verdict == VERDICT_NONE && outcome->object.len == 0) {
         return err_set(err, ERR_PROTOCOL, "compiled, but no object");
     }
+    if (compiled->verdict == VERDICT_NONE &&
+        ((expected->complete && compiled->incomplete) ||
+         (expected->machine_code && compiled->no_machine_code))) {
+        return err_set(err, ERR_PROTOCOL, "less than it was asked to compile");
+    }
     struct digest found = {0};
     int rc;
     if (compiled->verdict == VERDICT_NONE) {

@@ -14,6 +14,8 @@
 struct compile_expectation {
     const char *target; // cuda: the architecture, "sm_90"; NULL: a C source
     bool sandbox_off;
+    bool complete;     // all variants were asked for
+    bool machine_code; // features of machine code were asked for
 };
 
 // The outcome of `kcast-exec compile` or `cuda-compile`. Its verdict is known. When that is

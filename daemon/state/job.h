@@ -70,7 +70,7 @@ struct job {
     struct setup *setup;               // measurement setup: problem, reference, baseline
     struct device_class *device_class; // where it is to run; NULL until its problem has been read
     struct digest candidate;           // blob of the source
-    struct digest spec;                // SHA-256 of the packed job_spec
+    struct digest spec;                // submission_spec_digest: whether two SUBMITs are the same
     double anchor_log2;                // from job_spec; NaN when absent
     double precision_log2;             // from job_spec; NaN when absent
     double max_seconds;                // from job_spec; NaN when absent
@@ -98,7 +98,9 @@ struct job {
     uint8_t state;         // enum job_state; only job_set_state writes it
     uint8_t cause;         // enum job_cause of CANCELLED and BURIED
     uint8_t wanted_class;  // enum queue_class that the client asked for
-    bool fresh;            // from job_spec
+    bool fresh;            // from job_spec, like the next two
+    bool features_only;
+    bool no_machine_code;
     bool restarted;        // it was in the ledger when the daemon started
     bool journalled;       // the ledger has it, so that equal SUBMITs may be answered with it
     bool completing;       // its end is on the way to the ledger; nothing else may end it

@@ -14,6 +14,8 @@ struct digest cache_key(const struct job_spec *spec, const char *device_class, b
     what.precision_log2 = NAN;
     what.max_seconds = NAN;
     what.fresh = false;
+    what.features_only = false;
+    what.no_machine_code = false;
     packed = cache_pack(&job_spec_message, &what);
     digest_add_text(state, CACHE_METHOD);
     digest_add_text(state, device_class);

@@ -1,9 +1,11 @@
-// The static engine: forecasts per second of processor time; how long a FORECAST of 64 candidates
-// takes while nothing is learnt and while outcomes are; and how long it takes until a new outcome
+// The static engine: forecasts per second, of processor time and of the clock with four requests
+// under way; how long a FORECAST of 64 candidates takes while nothing is learnt and while outcomes
+// are; and how long it takes until a new outcome
 // is known (OBSERVE to its reply), with and without forecasts at the same time. Measured after 50,
 // 400 and 2,000 outcomes of one problem. Candidates have six parameters and sixty features, half of
 // which follow from the parameters.
-//  bench_static [OUTCOMES]     told one by one in each part, default 100
+//  bench_static [OUTCOMES [THREADS]]     told one by one in each part, default 100; that make
+//                                        forecasts, default 1
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/mem.h"
@@ -21,6 +23,7 @@
 #define FEATURES 60
 #define BATCH 64
 #define CALLS_MAX 100000
+#define AT_ONCE 4
 
 struct times {
     double *ms;
@@ -33,8 +36,8 @@ struct bench {
     size_t told;
     struct times observed, forecast;
     uint64_t observe_ns, forecast_ns;
-    size_t left;      // outcomes that are still to be told, one by one
-    bool forecasting; // a forecast has no answer yet
+    size_t left;  // outcomes that are still to be told, one by one
+    size_t asked; // forecasts that have no answer yet
 };
 
 static void die(const struct err *err)
@@ -151,7 +154,7 @@ static void on_forecast(void *owner, const struct err *error, const void *reply)
         die(error);
     }
     note(&bench->forecast, bench->forecast_ns);
-    bench->forecasting = false;
+    bench->asked--;
 }
 
 static void ask(struct bench *bench, uint64_t number)
@@ -167,7 +170,7 @@ static void ask(struct bench *bench, uint64_t number)
     for (size_t i = 0; i < BATCH; i++) {
         (void)make_candidate(&request.candidates[i], 1000000 + number * BATCH + i);
     }
-    bench->forecasting = true;
+    bench->asked++;
     bench->forecast_ns = uv_hrtime();
     engine_static.forecast(bench->engine, &request, on_forecast, bench);
 }
@@ -180,6 +183,22 @@ static void show(const char *what, struct times *times)
            stats_quantile(times->ms, times->count, 0.99),
            stats_quantile(times->ms, times->count, 1), times->count);
     times->count = 0;
+}
+
+// Keeps AT_ONCE requests under way for a second. Returns the number of the next request.
+static uint64_t run_at_once(struct bench *bench, uint64_t number)
+{
+    uint64_t first = number, begun_ns = uv_hrtime();
+    while (uv_hrtime() < begun_ns + 1000000000) {
+        while (bench->asked < AT_ONCE) {
+            ask(bench, number++);
+        }
+        uv_run(&bench->loop, UV_RUN_ONCE);
+    }
+    uv_run(&bench->loop, UV_RUN_DEFAULT);
+    printf("  %.0f forecasts a second with %d requests under way\n",
+           (double)(number - first) * BATCH / ((double)(uv_hrtime() - begun_ns) * 1e-9), AT_ONCE);
+    return number;
 }
 
 static void run_part(struct bench *bench, size_t outcomes, uint64_t one_by_one)
@@ -199,6 +218,8 @@ static void run_part(struct bench *bench, size_t outcomes, uint64_t one_by_one)
     printf("%zu outcomes: %.0f forecasts a second of one core\n", outcomes,
            (double)number * BATCH / (processor_seconds() - before));
     show("FORECAST of 64 candidates, nothing to learn", &bench->forecast);
+    number = run_at_once(bench, number);
+    bench->forecast.count = 0;
     bench->left = one_by_one - 1;
     tell(bench, 1);
     uv_run(&bench->loop, UV_RUN_DEFAULT);
@@ -206,7 +227,7 @@ static void run_part(struct bench *bench, size_t outcomes, uint64_t one_by_one)
     bench->left = one_by_one - 1;
     tell(bench, 1);
     while (uv_loop_alive(&bench->loop)) {
-        if (!bench->forecasting && bench->left > 0) {
+        if (bench->asked == 0 && bench->left > 0) {
             ask(bench, number++);
         }
         uv_run(&bench->loop, UV_RUN_ONCE);
@@ -226,6 +247,10 @@ int main(int argc, char **argv)
     if (argc > 1 && parse_u64(&one_by_one, argv[1], 2, 10000, "OUTCOMES", &err) < 0) {
         die(&err);
     }
+    uint64_t threads = 1;
+    if (argc > 2 && parse_u64(&threads, argv[2], 1, 256, "THREADS", &err) < 0) {
+        die(&err);
+    }
     struct bench bench = {.told = 0};
     bench.observed.ms = xcalloc(CALLS_MAX, sizeof(double));
     bench.forecast.ms = xcalloc(CALLS_MAX, sizeof(double));
@@ -234,7 +259,8 @@ int main(int argc, char **argv)
     if (file_make_temp_dir(&dir, "kcast-bench", &err) < 0) {
         die(&err);
     }
-    struct engine_config config = {.loop = &bench.loop, .state_dir = dir};
+    struct engine_config config = {
+        .loop = &bench.loop, .state_dir = dir, .threads = (unsigned)threads};
     if (engine_static.open(&bench.engine, &config, &err) < 0) {
         die(&err);
     }

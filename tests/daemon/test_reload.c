@@ -1,6 +1,7 @@
 // A restart: what the ledger has becomes jobs again, and what cannot begin is buried with its
 // reason.
 #include "daemon/jobs/completion.h"
+#include "daemon/jobs/submission.h"
 #include "daemon/reload.h"
 #include "daemon/state/job_table.h"
 #include "daemon/store/ledger.h"
@@ -116,7 +117,28 @@ static void what_waited_begins_anew_and_loses_no_attempt(void **state)
     assert_int_equal(job->priority, 4);
     assert_int_equal(job->wanted_class, QUEUE_SCAVENGE);
     assert_true(job->journalled);
+    assert_false(job->features_only || job->no_machine_code); // as an older daemon wrote it
     workshop_compile_until(&f->w, job, JOB_RUNNING);
+}
+
+static void how_much_is_to_be_compiled_is_known_again_and_makes_no_other_job(void **state)
+{
+    struct fixture *f = *state;
+    struct submit body = workshop_submit_body(&f->w, JOB_COMPILE, "k", "candidate");
+    struct digest plain = submission_spec_digest(body.spec);
+    struct strbuf packed = STRBUF_INIT;
+    struct ledger_job row = row_of(f, "k", JOB_QUEUED);
+
+    body.spec->features_only = body.spec->no_machine_code = true;
+    assert_int_equal(message_pack(&job_spec_message, body.spec, &packed, NULL), 0);
+    row.spec = (struct bytes){.data = (unsigned char *)packed.data, .len = packed.len};
+    write_row(f, &row);
+    restart(f);
+    const struct job *job = find(f, "k");
+    assert_true(job->features_only && job->no_machine_code);
+    assert_true(digest_equal(&job->spec, &plain));
+    strbuf_release(&packed);
+    message_clear(&submit_message, &body);
 }
 
 struct seen {
@@ -256,6 +278,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(what_waited_begins_anew_and_loses_no_attempt),
+        TEST(how_much_is_to_be_compiled_is_known_again_and_makes_no_other_job),
         TEST(what_ran_has_lost_an_attempt_also_in_the_ledger),
         TEST(a_job_that_took_the_daemon_down_too_often_is_buried),
         TEST(a_spec_that_cannot_be_read_buries_its_job_alone),

@@ -86,6 +86,35 @@ verdict c_hang ': timeout: a launch did not end'
 verdict c ': equivalent|: inconclusive' # whatever was there before
 echo 'no kernel at all' >none.cu
 verdict none ': compile-error: .*launch'
+# ---- what is compiled when ----
+mkdir special
+{ echo '//@ specialize n'; candidate fk_scale; } >special/good.cu
+{ cat special/good.cu; printf '#if KCAST_n == 1000\n#error too small\n#endif\n'; } >special/late.cu
+"$bin/kcast-worker" --state "$work/worker" --listen tcp://127.0.0.1:0 --threads 2 2>worker.log &
+worker=$!
+worker_ready() { grep -q ' listening url=' worker.log || ! kill -0 $worker 2>/dev/null; }
+within 60 worker_ready
+special() { # run, folder of candidates, options
+    local run=$1 from=$2
+    shift 2
+    kcast "$@" search p --generator "pool:$from" --seed 1 --run "$run" >out 2>&1 </dev/null || { say "the search of $run fails"; cat out; }
+    kcast export --events "$run" >"$run.json" || say "$run has no events"
+}
+events() { grep -c "$2" "$1.json"; }
+special forecast.run special --worker "$(sed -n 's/.* listening url=\([^ ]*\) .*/\1/p' worker.log)"
+kill $worker
+wait $worker
+[ "$(events forecast.run '"kind":"compiled".*"sass_.*"incomplete":true')" -eq 2 ] || say "candidates are not compiled for features alone"
+[ "$(events forecast.run '"kind":"measured".*"reason":"for the case n=1000 a=2: candidate.cu([0-9]*): ')" -eq 1 ] ||
+    say "a variant that is refused at the measurement is not named"
+[ "$(events forecast.run '"kind":"measured".*"speedup".*"incomplete":false')" -eq 1 ] || say "the rest of a candidate is not compiled for its measurement"
+mkdir special2
+{ echo '// another one'; cat special/good.cu; } >special2/other.cu
+special measured.run special2 --no-worker
+[ "$(events measured.run '"kind":"compiled".*"incomplete":false')" -eq 1 ] || say "what is measured in any case is not compiled at once"
+[ "$(events measured.run '"kind":"compiled".*"sass_')" -eq 0 ] || say "machine code is read for nobody"
+[ "$bad" -eq 0 ] || cat forecast.run.json measured.run.json
+
 grep -q 'state=quarantined\|device-quarantined' log && { say "candidates' faults were blamed on the GPU"; grep quarantined log; }
 
 # ---- a search ----

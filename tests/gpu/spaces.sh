@@ -42,7 +42,7 @@ trim() {
 record() { # problem port
     local name=$1 port=$2 run=$work/$1.run
     cp -r "$problems/$name" "$work/$name" && (cd "$work/$name" && trim "$name")
-    "$bin/kcast" search "$work/$name" --pool "tcp://127.0.0.1:$port" --no-worker --policy all --strategy best-of-n --batch 32 \
+    "$bin/kcast" search "$work/$name" --pool "tcp://127.0.0.1:$port" --no-worker --machine-code --policy all --strategy best-of-n --batch 32 \
         --candidates "${KCAST_SPACE_CANDIDATES:-1600}" --seed 1 --max-time "${seconds}s" --quiet --run "$run" --json >"$out/$name.json" 2>"$out/$name.log" ||
         { echo "$name: failed"; tail -3 "$out/$name.log"; }
 }

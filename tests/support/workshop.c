@@ -123,10 +123,17 @@ void workshop_compiled(struct workshop *w, struct execution *execution, const ch
         outcome.object = (struct bytes){(unsigned char *)object, strlen(object)};
         compiled.log = (char *)(uintptr_t) "a warning";
     }
-    struct executor_end end = {.ok = true, .seconds = 1};
-    end.outcome = pack(&compile_outcome_message, &outcome);
+    workshop_compile_outcome(w, execution, &outcome);
     message_clear(&compile_plan_message, &plan);
     free(object);
+}
+
+void workshop_compile_outcome(struct workshop *w, struct execution *execution,
+                              const struct compile_outcome *outcome)
+{
+    struct executor_end end = {.ok = true, .seconds = 1};
+
+    end.outcome = pack(&compile_outcome_message, outcome);
     answer(w, execution, &end);
 }
 

@@ -62,6 +62,9 @@ struct execution *workshop_execution(struct workshop *w, const char *name);
 void workshop_compiled(struct workshop *w, struct execution *execution, const char *error);
 void workshop_measured(struct workshop *w, struct execution *execution, uint64_t verdict);
 void workshop_lost(struct workshop *w, struct execution *execution, const char *reason);
+// Ends a compilation with this outcome.
+void workshop_compile_outcome(struct workshop *w, struct execution *execution,
+                              const struct compile_outcome *outcome);
 // Compiles whatever is asked for until the job has this state.
 void workshop_compile_until(struct workshop *w, const struct job *job, enum job_state state);
 

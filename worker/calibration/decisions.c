@@ -54,6 +54,16 @@ void decisions_free(struct decisions *decisions)
     free(decisions);
 }
 
+struct decisions *decisions_copy(const struct decisions *decisions)
+{
+    struct decisions *copy = decisions_create();
+    copy->count = copy->size = decisions->count;
+    if (copy->count > 0) {
+        copy->decision = xmemdup(decisions->decision, copy->count * sizeof(*copy->decision));
+    }
+    return copy;
+}
+
 static double strength_of(double p)
 {
     double strength = fabs(log(p / (1 - p)));

@@ -1,20 +1,26 @@
 // Design note. XGBoost keeps the last error in a thread-local string, and prints warnings to stderr
-// unless verbosity is 0. Its matrices live only as long as one call here. nthread is 1 everywhere,
+// unless verbosity is 0. Its matrices are of the training alone and live as long as one call here.
+// Predictions are made in place (XGBoosterPredictFromDense), which only reads the booster and leaves
+// its result to the calling thread, so that threads need not wait for each other. nthread is 1 everywhere,
 // since matrices of a few hundred rows are slower with more threads, and so that sums are always
 // added in the same order.
 #include "worker/model/boost.h"
 
 #include "common/mem.h"
 #include <math.h>
-#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xgboost/c_api.h>
 
+// Values by all trees; the same as those of a matrix of XGBoost's.
+static const char predict_config[] =
+    "{\"type\": 0, \"training\": false, \"iteration_begin\": 0, \"iteration_end\": 0,"
+    " \"strict_shape\": false, \"cache_id\": 0, \"missing\": NaN}";
+
 struct boost {
-    BoosterHandle handle;
-    pthread_mutex_t lock; // guards predictions, whose buffer belongs to the XGBoost model
+    BoosterHandle handle; // not changed after the training
 };
 
 static int xgboost_failed(struct err *err, const char *what)
@@ -71,8 +77,7 @@ static int configure(BoosterHandle handle, const struct boost_config *config, st
     return rc;
 }
 
-static int make_matrix(DMatrixHandle *ret, const float *x, size_t rows, size_t columns,
-                       struct err *err)
+static int check_size(size_t rows, size_t columns, struct err *err)
 {
     if (rows == 0 || columns == 0) {
         return err_set(err, ERR_INVALID,
@@ -82,6 +87,16 @@ static int make_matrix(DMatrixHandle *ret, const float *x, size_t rows, size_t c
     if (rows > BOOST_CELLS_MAX / columns) {
         return err_set(err, ERR_LIMIT, "a matrix of %zu rows and %zu columns is too large", rows,
                        columns);
+    }
+    return 0;
+}
+
+static int make_matrix(DMatrixHandle *ret, const float *x, size_t rows, size_t columns,
+                       struct err *err)
+{
+    int rc = check_size(rows, columns, err);
+    if (rc < 0) {
+        return rc;
     }
     if (XGDMatrixCreateFromMat_omp(x, rows, columns, NAN, ret, 1) != 0) {
         return xgboost_failed(err, "make a matrix");
@@ -122,7 +137,6 @@ int boost_train_until(struct boost **ret, const struct boost_config *config, con
                       void *owner, struct err *err)
 {
     struct boost *boost = xcalloc(1, sizeof(*boost));
-    pthread_mutex_init(&boost->lock, NULL);
     DMatrixHandle matrix = NULL;
     int rc = make_matrix(&matrix, x, rows, columns, err);
     if (rc < 0) {
@@ -153,28 +167,35 @@ out:
     return rc;
 }
 
-int boost_predict(struct boost *boost, const float *x, size_t rows, size_t columns, float *out,
-                  struct err *err)
+int boost_predict(const struct boost *boost, const float *x, size_t rows, size_t columns,
+                  float *out, struct err *err)
 {
-    DMatrixHandle matrix = NULL;
-    const float *value = NULL; // owned by XGBoost
-    int rc = make_matrix(&matrix, x, rows, columns, err);
+    int rc = check_size(rows, columns, err);
     if (rc < 0) {
         return rc;
     }
-    pthread_mutex_lock(&boost->lock);
-    bst_ulong count = 0;
-    if (XGBoosterPredict(boost->handle, matrix, 0, 0, 0, &count, &value) != 0) {
-        rc = xgboost_failed(err, "predict");
-    } else if (count != rows) {
-        rc = err_set(err, ERR_INTERNAL, "XGBoost gave %lu predictions for %zu rows",
-                     (unsigned long)count, rows);
-    } else {
-        memcpy(out, value, rows * sizeof(*out));
+    // The matrix as numpy describes arrays; the result is the calling thread's, owned by XGBoost.
+    char matrix[160];
+    snprintf(
+        matrix, sizeof(matrix),
+        "{\"data\": [%llu, true], \"shape\": [%zu, %zu], \"typestr\": \"<f4\", \"version\": 3}",
+        (unsigned long long)(uintptr_t)x, rows, columns);
+    const bst_ulong *shape = NULL;
+    const float *value = NULL;
+    bst_ulong dimensions = 0, count = 1;
+    if (XGBoosterPredictFromDense(boost->handle, matrix, predict_config, NULL, &shape, &dimensions,
+                                  &value) != 0) {
+        return xgboost_failed(err, "predict");
     }
-    pthread_mutex_unlock(&boost->lock);
-    XGDMatrixFree(matrix);
-    return rc;
+    for (bst_ulong i = 0; i < dimensions; i++) {
+        count *= shape[i];
+    }
+    if (count != rows) {
+        return err_set(err, ERR_INTERNAL, "XGBoost gave %lu predictions for %zu rows",
+                       (unsigned long)count, rows);
+    }
+    memcpy(out, value, rows * sizeof(*out));
+    return 0;
 }
 
 void boost_free(struct boost *boost)
@@ -185,6 +206,5 @@ void boost_free(struct boost *boost)
     if (boost->handle) {
         XGBoosterFree(boost->handle);
     }
-    pthread_mutex_destroy(&boost->lock);
     free(boost);
 }

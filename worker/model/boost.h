@@ -45,7 +45,7 @@ MUST_CHECK int boost_train_until(struct boost **ret, const struct boost_config *
                                  boost_enough *enough, void *owner, struct err *err);
 
 // Writes one prediction per row into out. columns must be those of training.
-MUST_CHECK int boost_predict(struct boost *boost, const float *x, size_t rows, size_t columns,
+MUST_CHECK int boost_predict(const struct boost *boost, const float *x, size_t rows, size_t columns,
                              float *out, struct err *err);
 
 void boost_free(struct boost *boost); // NULL is fine

@@ -5,16 +5,21 @@
 // it, the fit is left to the last of them (or to a FORECAST), so that outcomes that arrive together
 // cost one fit.
 //
-// FORECAST runs on the forecasting queue and uses the latest model, while the next one may be in
-// training. It is therefore made with at least the outcomes whose OBSERVE was answered before.
-// Where there is no model yet, it waits its turn on the learning queue and fits the model itself.
+// FORECAST runs on the forecasting queue, several at a time, and uses the latest model, while the
+// next one may be in training. It is therefore made with at least the outcomes whose OBSERVE was
+// answered before. The candidates of a large request are divided over the queue's threads in parts
+// (worker/model/forecasting.h): the part that begins first takes what the group knows for all of
+// them, and the part that ends last makes the reply. Where there is no model yet, the request waits
+// its turn on the learning queue, undivided, and fits the model itself.
 //
 // Groups are read from the store when the engine is opened, and fitted when a forecast needs them.
 #include "worker/model/engine_static.h"
 
 #include "common/mem.h"
 #include "proto/verdict.h"
+#include "worker/model/forecasting.h"
 #include "worker/model/group.h"
+#include "worker/model/group_table.h"
 #include "worker/outcomes/outcome.h"
 #include "worker/outcomes/outcome_store.h"
 #include "worker/work_queue.h"
@@ -23,31 +28,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #define ENGINE_NAME "static"
-#define GROUPS_MAX 1024
-
-struct entry {
-    char key[OUTCOME_GROUP_KEY_MAX];
-    int64_t id; // in the store
-    struct group *group;
-    UT_hash_handle hh;
-};
+#define PART_MIN 16 // candidates of a part: with fewer, going to another thread is not worth it
 
 struct engine {
     struct work_queue *learning, *forecasting;
+    unsigned threads;            // width of the forecasting queue
     unsigned closed;             // queues that are closed
-    bool recalibrates;           // groups recalibrate their forecasts
     struct outcome_store *store; // used by the learning queue only
-    pthread_mutex_t lock;        // guards the next two; an entry stays until the engine is freed
-    struct entry *entry;         // hash table by key
-    uint64_t forecasts;          // candidates forecast since the start
-    unsigned observes;           // OBSERVE calls that are not done; atomic
+    struct group_table *groups;
+    uint64_t forecasts; // candidates forecast since the start; atomic
+    unsigned observes;  // OBSERVE calls that are not done; atomic
 };
 
 struct call {
-    struct work_item item; // first, so that an item can be cast to its call
+    struct work_item item; // first, so that an item can be cast to its call; not for forecasts
     struct engine *engine;
     engine_done *done;
     void *owner;
@@ -61,86 +57,90 @@ struct call {
         struct worker_status status;
     } reply;
     const struct message *answer; // descriptor of the reply
+    struct asked *asked;          // of a forecast, else NULL
 };
 
-static struct entry *find_entry(struct engine *engine, const char *problem,
-                                const struct digest *digest, const char *device_class)
-{
-    char identity[OUTCOME_IDENTITY_MAX], key[OUTCOME_GROUP_KEY_MAX];
-    outcome_identity(problem, digest, identity);
-    outcome_group_key(identity, device_class, key);
-    pthread_mutex_lock(&engine->lock);
-    struct entry *entry = NULL;
-    HASH_FIND_STR(engine->entry, key, entry);
-    pthread_mutex_unlock(&engine->lock);
-    return entry;
-}
+// Some candidates of a FORECAST.
+struct part {
+    struct work_item item; // first
+    struct call *call;
+    size_t first, count;
+    double seconds; // that it took
+};
 
-static struct entry *add_entry(struct engine *engine, int64_t id, const char *identity,
-                               const char *problem, const char *device_class)
-{
-    struct entry *entry = xcalloc(1, sizeof(*entry));
-    outcome_group_key(identity, device_class, entry->key);
-    entry->id = id;
-    entry->group = group_create(problem, device_class);
-    if (engine->recalibrates) {
-        group_recalibrate(entry->group);
-    }
-    pthread_mutex_lock(&engine->lock);
-    HASH_ADD_STR(engine->entry, key, entry);
-    pthread_mutex_unlock(&engine->lock);
-    return entry;
-}
-
-// Finds the group of an observation, or makes it.
-static int ensure_entry(struct engine *engine, const struct observe *observe, struct entry **ret,
-                        struct err *err)
-{
-    *ret = find_entry(engine, observe->problem, &observe->problem_digest, observe->device_class);
-    if (*ret) {
-        return 0;
-    }
-    if (HASH_COUNT(engine->entry) >= GROUPS_MAX) {
-        return err_set(err, ERR_LIMIT, "this worker knows %d problems on device classes already",
-                       GROUPS_MAX);
-    }
-    char identity[OUTCOME_IDENTITY_MAX];
-    outcome_identity(observe->problem, &observe->problem_digest, identity);
-    int64_t id = 0;
-    int rc = outcome_store_group(engine->store, identity, observe->problem, observe->device_class,
-                                 &id, err);
-    if (rc == 0) {
-        *ret = add_entry(engine, id, identity, observe->problem, observe->device_class);
-    }
-    return rc;
-}
+// A FORECAST in parts.
+struct asked {
+    pthread_mutex_t lock;            // guards the next three and the call's error
+    bool begun;                      // the group is known, or the error
+    struct group *empty;             // owned: stands for a group that does not exist
+    struct forecasting *forecasting; // NULL after an error
+    size_t left;                     // parts that have not been made; atomic
+    size_t undone;                   // parts without their done callback; the loop thread's
+    size_t count;
+    struct part part[];
+};
 
 // Errors of the work functions are in call->err.
+
+// Takes what the group knows, once for all parts of the request.
+static void begin_forecast(struct call *call)
+{
+    struct asked *asked = call->asked;
+    const struct forecast_request *request = &call->forecast_request;
+    pthread_mutex_lock(&asked->lock);
+    if (!asked->begun) {
+        asked->begun = true;
+        struct group *group = group_table_find(call->engine->groups, request->problem,
+                                               &request->problem_digest, request->device_class);
+        if (!group) {
+            group = asked->empty = group_create(request->problem, request->device_class);
+        }
+        if (!call->learns || group_fit(group, &call->err) == 0) {
+            asked->forecasting = forecasting_begin(group, request);
+        }
+    }
+    pthread_mutex_unlock(&asked->lock);
+}
+
+// Makes the reply, when the last part has been made.
+static void end_forecast(struct call *call)
+{
+    struct asked *asked = call->asked;
+    struct forecast_reply *reply = &call->reply.forecast;
+    if (call->err.code) {
+        return;
+    }
+    forecasting_end(asked->forecasting, reply);
+    asked->forecasting = NULL;
+    for (size_t k = 0; k < asked->count; k++) {
+        const struct part *part = &asked->part[k];
+        for (size_t i = 0; i < part->count; i++) {
+            struct forecast *forecast = &reply->forecasts[part->first + i];
+            forecast->engine = xstrdup(ENGINE_NAME);
+            forecast->seconds = part->seconds / (double)part->count;
+        }
+    }
+    __atomic_add_fetch(&call->engine->forecasts, reply->forecasts_count, __ATOMIC_RELAXED);
+}
+
 static void work_forecast(struct work_item *item)
 {
-    struct call *call = (struct call *)item;
-    const struct forecast_request *request = &call->forecast_request;
+    struct part *part = (struct part *)item;
+    struct call *call = part->call;
+    struct asked *asked = call->asked;
     uint64_t begun_ns = uv_hrtime();
-    struct entry *entry =
-        find_entry(call->engine, request->problem, &request->problem_digest, request->device_class);
-    struct group *empty = entry ? NULL : group_create(request->problem, request->device_class);
-    struct group *group = entry ? entry->group : empty;
-    int rc = call->learns ? group_fit(group, &call->err) : 0;
-    if (rc == 0) {
-        rc = group_forecast(group, request, &call->reply.forecast, &call->err);
+    begin_forecast(call);
+    struct err err = ERR_INIT;
+    if (asked->forecasting &&
+        forecasting_part(asked->forecasting, part->first, part->count, &err) != 0) {
+        pthread_mutex_lock(&asked->lock);
+        err_set(&call->err, err.code, "%s", err.text); // the first error stays
+        pthread_mutex_unlock(&asked->lock);
     }
-    if (rc == 0) {
-        struct forecast_reply *reply = &call->reply.forecast;
-        double seconds = (double)(uv_hrtime() - begun_ns) * 1e-9;
-        for (size_t i = 0; i < reply->forecasts_count; i++) {
-            reply->forecasts[i].engine = xstrdup(ENGINE_NAME);
-            reply->forecasts[i].seconds = seconds / (double)reply->forecasts_count;
-        }
-        pthread_mutex_lock(&call->engine->lock);
-        call->engine->forecasts += reply->forecasts_count;
-        pthread_mutex_unlock(&call->engine->lock);
+    part->seconds = (double)(uv_hrtime() - begun_ns) * 1e-9;
+    if (__atomic_sub_fetch(&asked->left, 1, __ATOMIC_ACQ_REL) == 0) {
+        end_forecast(call);
     }
-    group_free(empty);
 }
 
 // ERR_INVALID when one cannot be an outcome. Sets take[i] for the outcomes to be learnt from; those
@@ -169,33 +169,35 @@ static void work_observe(struct work_item *item)
 {
     struct call *call = (struct call *)item;
     const struct observe *observe = &call->observe;
-    struct entry *entry = NULL;
+    struct group *group = NULL;
+    int64_t id = 0; // of the group in the store
     bool *take = xcalloc(observe->outcomes_count + 1, sizeof(*take));
     bool *added = xcalloc(observe->outcomes_count + 1, sizeof(*added));
     int rc = check_outcomes(observe, take, &call->err);
     if (rc != 0) {
         goto out;
     }
-    rc = ensure_entry(call->engine, observe, &entry, &call->err);
+    rc = group_table_ensure(call->engine->groups, call->engine->store, observe, &group, &id,
+                            &call->err);
     if (rc != 0) {
         goto out;
     }
-    rc = outcome_store_add(call->engine->store, entry->id, observe, take, added, &call->err);
+    rc = outcome_store_add(call->engine->store, id, observe, take, added, &call->err);
     if (rc != 0) {
         goto out;
     }
     call->reply.observed = (struct observed){.added = 0};
     for (size_t i = 0; i < observe->outcomes_count; i++) {
         if (added[i]) {
-            group_add(entry->group, observe, &observe->outcomes[i]);
+            group_add(group, observe, &observe->outcomes[i]);
             call->reply.observed.added++;
         }
     }
     if (__atomic_load_n(&call->engine->observes, __ATOMIC_RELAXED) <= 1) {
-        rc = group_fit(entry->group, &call->err);
+        rc = group_fit(group, &call->err);
     }
-    call->reply.observed.rows = group_rows(entry->group);
-    call->reply.observed.model_version = group_version(entry->group);
+    call->reply.observed.rows = group_rows(group);
+    call->reply.observed.model_version = group_version(group);
 out:
     free(take);
     free(added);
@@ -207,26 +209,20 @@ static void work_status(struct work_item *item)
     struct engine *engine = call->engine;
     struct worker_status *status = &call->reply.status;
 
-    pthread_mutex_lock(&engine->lock);
-    *status =
-        (struct worker_status){.engine = xstrdup(ENGINE_NAME), .forecasts = engine->forecasts};
-    status->uptime_seconds = NAN;
-    status->models = xcalloc(HASH_COUNT(engine->entry) + 1, sizeof(*status->models));
-    struct entry *entry, *next;
-    HASH_ITER (hh, engine->entry, entry, next) {
-        struct model_info *info = &status->models[status->models_count++];
-        group_info(entry->group, info);
-        status->outcomes += info->rows;
+    *status = (struct worker_status){
+        .engine = xstrdup(ENGINE_NAME),
+        .forecasts = __atomic_load_n(&engine->forecasts, __ATOMIC_RELAXED),
+        .uptime_seconds = NAN,
+    };
+    group_table_infos(engine->groups, &status->models, &status->models_count);
+    for (size_t i = 0; i < status->models_count; i++) {
+        status->outcomes += status->models[i].rows;
     }
-    pthread_mutex_unlock(&engine->lock);
 }
 
-static void on_done(struct work_item *item, bool worked)
+// Answers the call and frees it.
+static void finish(struct call *call, bool worked)
 {
-    struct call *call = (struct call *)item;
-    if (call->observe.problem) {
-        __atomic_sub_fetch(&call->engine->observes, 1, __ATOMIC_RELAXED);
-    }
     if (!worked) {
         err_set(&call->err, ERR_STOPPED, "the worker is stopping");
     }
@@ -238,16 +234,76 @@ static void on_done(struct work_item *item, bool worked)
     free(call);
 }
 
-static void post(struct engine *engine, struct call *call, void (*work)(struct work_item *),
-                 const struct message *reply, engine_done *done, void *owner)
+static void on_done(struct work_item *item, bool worked)
 {
-    call->item.work = work;
-    call->item.done = on_done;
+    struct call *call = (struct call *)item;
+    if (call->observe.problem) {
+        __atomic_sub_fetch(&call->engine->observes, 1, __ATOMIC_RELAXED);
+    }
+    finish(call, worked);
+}
+
+// A part has been made, or the queue was closed before its turn. The last one ends the call.
+static void on_part_done(struct work_item *item, bool worked)
+{
+    struct call *call = ((struct part *)item)->call;
+    struct asked *asked = call->asked;
+    (void)worked; // a part that was not made is still counted as left
+    if (--asked->undone > 0) {
+        return;
+    }
+    if (asked->forecasting) {
+        forecasting_end(asked->forecasting, NULL);
+    }
+    group_free(asked->empty);
+    pthread_mutex_destroy(&asked->lock);
+    bool made = asked->left == 0;
+    free(asked);
+    finish(call, made);
+}
+
+static void begin_call(struct engine *engine, struct call *call, const struct message *reply,
+                       engine_done *done, void *owner)
+{
     call->engine = engine;
     call->done = done;
     call->owner = owner;
     call->answer = reply;
+}
+
+static void post(struct call *call, void (*work)(struct work_item *))
+{
+    struct engine *engine = call->engine;
+    call->item.work = work;
+    call->item.done = on_done;
     work_queue_post(call->learns ? engine->learning : engine->forecasting, &call->item);
+}
+
+// Divides the candidates of the call's request into parts of equal size, or one more, and posts
+// them.
+static void post_parts(struct call *call)
+{
+    struct engine *engine = call->engine;
+    size_t candidates = call->forecast_request.candidates_count;
+    size_t count = (candidates + PART_MIN - 1) / PART_MIN;
+    count = call->learns || count < 1 ? 1 : count > engine->threads ? engine->threads : count;
+    struct asked *asked = xcalloc(1, sizeof(*asked) + count * sizeof(asked->part[0]));
+    pthread_mutex_init(&asked->lock, NULL);
+    asked->left = asked->undone = asked->count = count;
+    call->asked = asked;
+    for (size_t k = 0, first = 0; k < count; k++) {
+        struct part *part = &asked->part[k];
+        size_t end = candidates * (k + 1) / count;
+        *part = (struct part){.item = {.work = work_forecast, .done = on_part_done},
+                              .call = call,
+                              .first = first,
+                              .count = end - first};
+        first = end;
+    }
+    for (size_t k = 0; k < count; k++) {
+        work_queue_post(call->learns ? engine->learning : engine->forecasting,
+                        &asked->part[k].item);
+    }
 }
 
 static void static_forecast(void *opaque, struct forecast_request *request_take, engine_done *done,
@@ -255,13 +311,15 @@ static void static_forecast(void *opaque, struct forecast_request *request_take,
 {
     struct engine *engine = opaque;
     struct call *call = xcalloc(1, sizeof(*call));
-    struct entry *entry = find_entry(engine, request_take->problem, &request_take->problem_digest,
-                                     request_take->device_class);
+    struct group *group =
+        group_table_find(engine->groups, request_take->problem, &request_take->problem_digest,
+                         request_take->device_class);
     bool told = __atomic_load_n(&engine->observes, __ATOMIC_RELAXED) > 0;
-    call->learns = entry ? !group_ready(entry->group, told) : told;
+    begin_call(engine, call, &forecast_reply_message, done, owner);
+    call->learns = group ? !group_ready(group, told) : told;
     call->forecast_request = *request_take;
     memset(request_take, 0, sizeof(*request_take));
-    post(engine, call, work_forecast, &forecast_reply_message, done, owner);
+    post_parts(call);
 }
 
 static void static_observe(void *opaque, struct observe *request_take, engine_done *done,
@@ -272,25 +330,22 @@ static void static_observe(void *opaque, struct observe *request_take, engine_do
     call->observe = *request_take;
     call->learns = true;
     memset(request_take, 0, sizeof(*request_take));
+    begin_call(engine, call, &observed_message, done, owner);
     __atomic_add_fetch(&engine->observes, 1, __ATOMIC_RELAXED);
-    post(engine, call, work_observe, &observed_message, done, owner);
+    post(call, work_observe);
 }
 
 static void static_status(void *engine, engine_done *done, void *owner)
 {
-    post(engine, xcalloc(1, sizeof(struct call)), work_status, &worker_status_message, done, owner);
+    struct call *call = xcalloc(1, sizeof(*call));
+    begin_call(engine, call, &worker_status_message, done, owner);
+    post(call, work_status);
 }
 
 static void free_engine(struct engine *engine)
 {
-    struct entry *entry, *next;
-    HASH_ITER (hh, engine->entry, entry, next) {
-        HASH_DEL(engine->entry, entry);
-        group_free(entry->group);
-        free(entry);
-    }
+    group_table_free(engine->groups);
     outcome_store_close(engine->store);
-    pthread_mutex_destroy(&engine->lock);
     free(engine);
 }
 
@@ -309,69 +364,23 @@ static void static_close(void *opaque)
     work_queue_close(engine->learning, on_queue_closed, engine);
 }
 
-static int load_group(void *owner, int64_t id, const char *identity, const char *problem,
-                      const char *device_class, struct err *err)
-{
-    (void)err;
-    add_entry(owner, id, identity, problem, device_class);
-    return 0;
-}
-
-static void load_outcome(void *owner, const struct observe *observe)
-{
-    if (outcome_is_usable(&observe->outcomes[0])) {
-        group_add(owner, observe, &observe->outcomes[0]);
-    }
-}
-
-static int load_outcomes(struct outcome_store *store, struct entry *entry, struct err *err)
-{
-    uint64_t count = 0;
-    int rc = outcome_store_count(store, entry->id, &count, err);
-    if (rc != 0) {
-        return rc;
-    }
-    if (count > GROUP_ROWS_MAX) {
-        group_skip(entry->group, count - GROUP_ROWS_MAX);
-    }
-    return outcome_store_each_outcome(store, entry->id, GROUP_ROWS_MAX, load_outcome, entry->group,
-                                      err);
-}
-
-// Reads all groups from the store.
-static int load(struct engine *engine, struct err *err)
-{
-    int rc = outcome_store_each_group(engine->store, load_group, engine, err);
-    if (rc != 0) {
-        return rc;
-    }
-    struct entry *entry, *next;
-    HASH_ITER (hh, engine->entry, entry, next) {
-        rc = load_outcomes(engine->store, entry, err);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    return 0;
-}
-
 static int static_open(void **ret, const struct engine_config *config, struct err *err)
 {
     struct engine *engine = xcalloc(1, sizeof(*engine));
     char *path = xasprintf("%s/worker.db", config->state_dir);
-    engine->recalibrates = config->recalibrate_static;
-    pthread_mutex_init(&engine->lock, NULL);
+    engine->groups = group_table_create(config->recalibrate_static);
     int rc = outcome_store_open(&engine->store, path, err);
     free(path);
     if (rc == 0) {
-        rc = load(engine, err);
+        rc = group_table_load(engine->groups, engine->store, err);
     }
     if (rc < 0) {
         free_engine(engine);
         return rc;
     }
-    engine->learning = work_queue_create(config->loop);
-    engine->forecasting = work_queue_create(config->loop);
+    engine->threads = config->threads > 0 ? config->threads : 1;
+    engine->learning = work_queue_create(config->loop, 1);
+    engine->forecasting = work_queue_create(config->loop, engine->threads);
     *ret = engine;
     return 0;
 }

@@ -95,6 +95,15 @@ static const struct column *add(struct feature_columns *columns, const char *nam
     return column;
 }
 
+struct feature_columns *feature_columns_copy(const struct feature_columns *columns)
+{
+    struct feature_columns *copy = feature_columns_create();
+    for (size_t i = 0; i < columns->count; i++) {
+        (void)add(copy, columns->by_index[i]->name);
+    }
+    return copy;
+}
+
 // A row that is being filled. learn is columns, or NULL when the dictionary must not change.
 struct filling {
     const struct feature_columns *columns;

@@ -25,6 +25,8 @@ struct feature_columns; // the dictionary of one group
 
 struct feature_columns *feature_columns_create(void);
 void feature_columns_free(struct feature_columns *columns); // NULL is fine
+// The columns as they are now, the caller's.
+struct feature_columns *feature_columns_copy(const struct feature_columns *columns);
 size_t feature_columns_count(const struct feature_columns *columns);
 const char *feature_columns_name(const struct feature_columns *columns, size_t column);
 // Whether the column is a parameter of the template, or another forecaster's mean, which is as

@@ -4,8 +4,8 @@
 // not depend on time, threads or chance. Knows nothing of files and messages' transport.
 //
 // Threads: one thread at a time learns (group_add, group_skip, group_fit, group_rows,
-// group_version). Another one may forecast meanwhile (group_ready, group_forecast, group_info) and
-// never waits for a fit.
+// group_version). Any number of others may forecast meanwhile (group_ready, group_forecast,
+// worker/model/forecasting.h, group_info) and never wait for a fit.
 #ifndef WORKER_MODEL_GROUP_H
 #define WORKER_MODEL_GROUP_H
 

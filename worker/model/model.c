@@ -45,10 +45,9 @@ static const struct boost_config speed_config = {
 };
 
 struct model {
-    size_t references; // atomic
-    size_t columns;    // of the data
-    uint64_t end;      // rows that there ever were at the fit
-    uint64_t anchor;   // rows that there ever were at the last turn of the process
+    size_t columns;  // of the data
+    uint64_t end;    // rows that there ever were at the fit
+    uint64_t anchor; // rows that there ever were at the last turn of the process
     // These four follow from the rows up to the anchor.
     size_t *chosen, chosen_count; // columns of the process
     double y_mean, y_sd;          // y is standardised before fitting
@@ -280,7 +279,6 @@ int model_fit(struct model **ret, const struct model *old, const struct model_da
         return err_set(err, ERR_INVALID, "%zu correct rows are too few to learn from", correct);
     }
     struct model *model = xcalloc(1, sizeof(*model));
-    model->references = 1;
     model->columns = data->columns;
     if (data->name && data->columns > 0) {
         model->name = xmemdup(data->name, data->columns * sizeof(*data->name));
@@ -303,17 +301,9 @@ out:
     return rc;
 }
 
-struct model *model_hold(struct model *model)
-{
-    if (model) {
-        __atomic_add_fetch(&model->references, 1, __ATOMIC_RELAXED);
-    }
-    return model;
-}
-
 void model_free(struct model *model)
 {
-    if (!model || __atomic_sub_fetch(&model->references, 1, __ATOMIC_ACQ_REL) > 0) {
+    if (!model) {
         return;
     }
     ensemble_free(model->trees);

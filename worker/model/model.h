@@ -25,7 +25,7 @@ struct model_data {
     struct training_schedule schedule; // of the expensive parts; its quarter is not read
 };
 
-struct model; // counted by reference, immutable
+struct model; // immutable
 
 // Fits a model. Deterministic: a function of the data. old (NULL: none) is a model of earlier rows
 // with the same columns or fewer, and saves time: its parts that are not yet to be trained again
@@ -33,13 +33,11 @@ struct model; // counted by reference, immutable
 // with fewer than MODEL_CORRECT_MIN correct rows; ERR_INTERNAL from XGBoost.
 MUST_CHECK int model_fit(struct model **ret, const struct model *old, const struct model_data *data,
                          struct err *err);
-// Adds an owner, who calls model_free, and returns the model. NULL gives NULL. Any thread.
-struct model *model_hold(struct model *model);
-// Gives one ownership up. NULL is fine. Any thread.
-void model_free(struct model *model);
+void model_free(struct model *model); // NULL is fine; any thread
 
-// Writes one prediction for each row of x, which has the columns of the training data. Predictions
-// are valid as long as the model.
+// Writes one prediction for each row of x, which has the columns of the training data. A row's
+// prediction does not depend on the other rows. Predictions are valid as long as the model. Several
+// threads may call this at once.
 MUST_CHECK int model_predict(const struct model *model, const float *x, size_t rows,
                              struct prediction *out, struct err *err);
 

@@ -2,24 +2,26 @@
 // that the cases have which it will meet: check, hidden and benchmark cases for a candidate,
 // benchmark cases for a baseline or a reference. Every other source is compiled once. The first
 // variant that is refused ends the compilation, and its reason is the outcome's.
+//
+// Features are those of the first variant, the one of the first benchmark case. A plan for features
+// alone therefore gets an incomplete object, which has no other variant. A later plan gives that
+// object as `known`, and only the variants that it lacks are compiled. Variants stand in the order
+// of the cases in either way, so that the object is the same as if it had been made at once.
 #include "executor/gpu/compile/compile.h"
 #include "common/clock.h"
 #include "executor/compile_result.h"
 #include "executor/fact_list.h"
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/compile/features.h"
+#include "executor/gpu/compile/refusal.h"
 #include "problem/manifest.h"
 #include "proto/verdict.h"
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #define CASES_MAX (2 * PROBLEM_CASE_MAX + PROBLEM_HIDDEN_CASES)
-#define QUOTE_MAX 400 // bytes of the log that a reason quotes
-#define LOG_MAX 65000 // bytes of the log that an outcome carries
 
 struct compilation {
     const struct compile_plan *plan;
@@ -30,6 +32,7 @@ struct compilation {
     const char *name;          // of the source, for messages
     struct compiled *compiled; // the facts, part of the caller's outcome
     struct cuda_object object;
+    struct cuda_object known; // variants that need not be compiled; empty: none
 };
 
 // ---- which variants ----
@@ -68,15 +71,19 @@ static size_t values_of(const struct compilation *c, const struct shape_case *sh
     return count;
 }
 
-static bool is_there(const struct compilation *c, const uint64_t *values, size_t count)
+// The object's variant for these values; NULL when it has none.
+static const struct cuda_variant *find_variant(const struct cuda_object *object,
+                                               const uint64_t *values, size_t count)
 {
-    for (size_t i = 0; i < c->object.variants_count; i++) {
-        if (count == 0 ||
-            memcmp(c->object.variants[i].values, values, count * sizeof(*values)) == 0) {
-            return true;
+    for (size_t i = 0; i < object->variants_count; i++) {
+        const struct cuda_variant *variant = &object->variants[i];
+
+        if (variant->values_count == count &&
+            (count == 0 || memcmp(variant->values, values, count * sizeof(*values)) == 0)) {
+            return variant;
         }
     }
-    return false;
+    return NULL;
 }
 
 // ---- one variant ----
@@ -96,40 +103,6 @@ static size_t kernel_names(const struct manifest *manifest, const char *out[stat
         }
     }
     return count;
-}
-
-// Returns the first line of the text that is not blank and has the word, cut to QUOTE_MAX bytes and
-// printable, malloc'd; NULL when there is none.
-static char *first_line(const char *text, const char *word)
-{
-    while (*text != '\0') {
-        size_t len = strcspn(text, "\n");
-        char *line = xstrndup(text, len < QUOTE_MAX ? len : QUOTE_MAX);
-
-        if (line[strspn(line, " \t\r")] != '\0' && strstr(line, word)) {
-            compile_result_clean(line, strlen(line));
-            return line;
-        }
-        free(line);
-        text += text[len] == '\n' ? len + 1 : len;
-    }
-    return NULL;
-}
-
-// Whether the compiler says that it gets no more memory.
-static bool lacks_memory(const char *text)
-{
-    static const char *const words[] = {
-        "catastrophic error: out of memory", "LLVM ERROR: out of memory",
-        "Memory allocation failure",         "std::bad_alloc",
-        "NVRTC_ERROR_OUT_OF_MEMORY",         "out of memory\n"};
-
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        if (strstr(text, words[i])) {
-            return true;
-        }
-    }
-    return false;
 }
 
 // Whether a parameter of this many bytes can hold the argument.
@@ -244,90 +217,6 @@ static void add_features(struct compilation *c, const struct nvrtc_output *outpu
                   (double)variant->kernels_count);
 }
 
-// Refuses a source that the compiler did not survive.
-static void refuse_dead(struct compilation *c, const struct cuda_jail_report *report)
-{
-    const struct compile_plan *plan = c->plan;
-
-    if (lacks_memory(report->words)) {
-        compile_result_refuse_memory(c->compiled, plan);
-        return;
-    }
-    if (WIFSIGNALED(report->status) && report->cpu_seconds >= plan->max_seconds) {
-        compile_result_refuse_slow(c->compiled, plan); // the limit of processor time
-        return;
-    }
-    char *end = compile_result_end(report->status), *words = first_line(report->words, "");
-    bool killed = WIFSIGNALED(report->status) && WTERMSIG(report->status) == SIGKILL;
-    char *hint = killed ? xasprintf(", as when compiling takes more memory than there is for all "
-                                    "compilations together (%llu MiB are allowed to each)",
-                                    (unsigned long long)(plan->max_memory >> 20))
-                        : xstrdup("");
-    compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR,
-                          xasprintf("the compiler %s when it compiled this%s%s%s", end, hint,
-                                    words ? "; it says: " : " and says nothing",
-                                    words ? words : ""));
-    free(end);
-    free(words);
-    free(hint);
-}
-
-static void refuse_by_end(struct compilation *c, const struct cuda_jail_report *report)
-{
-    char *words;
-
-    switch (report->end) {
-    case CUDA_JAIL_DONE:
-        return;
-    case CUDA_JAIL_TIMEOUT:
-        compile_result_refuse_slow(c->compiled, c->plan);
-        return;
-    case CUDA_JAIL_TOO_LARGE:
-        compile_result_refuse_large(c->compiled, c->plan);
-        return;
-    case CUDA_JAIL_DIED:
-        refuse_dead(c, report);
-        return;
-    case CUDA_JAIL_LOST:
-        words = first_line(report->words, "");
-        compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR,
-                              xasprintf("the process in which the compiler runs ended, or gave no "
-                                        "answer within the %g seconds allowed%s%s",
-                                        c->plan->max_seconds, words ? "; it says: " : "",
-                                        words ? words : ""));
-        free(words);
-        return;
-    }
-}
-
-// Refuses a source that the compiler refuses, with its first error, or else with its first words,
-// or else with what NVRTC calls it.
-static void refuse_by_log(struct compilation *c, const struct nvrtc_output *output,
-                          const struct cuda_jail_report *report)
-{
-    if (lacks_memory(output->log) || lacks_memory(report->words) || lacks_memory(output->result)) {
-        compile_result_refuse_memory(c->compiled, c->plan);
-    }
-    static const char *const word[] = {"error", "fatal", ""};
-    char *sentence = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(word) && !sentence; i++) {
-        sentence = first_line(output->log, word[i]);
-        sentence = sentence ? sentence : first_line(report->words, word[i]);
-    }
-    if (!sentence) {
-        sentence = xasprintf("the compiler says nothing, and NVRTC calls it %s",
-                             output->result[0] ? output->result : "an error without a name");
-        compile_result_clean(sentence, strlen(sentence));
-    }
-    compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR, sentence);
-    if (!c->compiled->log) {
-        size_t len = compile_result_fold(output->log, strlen(output->log), LOG_MAX);
-
-        compile_result_clean(output->log, len);
-        c->compiled->log = xstrdup(output->log);
-    }
-}
-
 static int add_variant(struct compilation *c, const struct nvrtc_input *input,
                        struct nvrtc_output *output, const uint64_t *values, size_t value_count,
                        struct err *err)
@@ -352,7 +241,8 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
                                       .memory = c->plan->max_memory,
                                       // Once per object, because it takes long.
                                       .disassemble = c->object.variants_count == 0 &&
-                                                     c->plan->role != COMPILE_REFERENCE};
+                                                     c->plan->role == COMPILE_CANDIDATE &&
+                                                     !c->plan->no_machine_code};
     const char *names[NVRTC_NAMES_MAX];
     struct nvrtc_input input = {.file = c->name, .target = c->plan->target, .name = names};
     struct strbuf text = STRBUF_INIT;
@@ -368,9 +258,9 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
     if (rc != 0) {
         goto out;
     }
-    refuse_by_end(c, &report);
+    refusal_by_end(c->compiled, c->plan, &report);
     if (report.end == CUDA_JAIL_DONE && !output.compiled) {
-        refuse_by_log(c, &output, &report);
+        refusal_by_log(c->compiled, c->plan, &output, &report);
     }
     if (c->compiled->verdict == VERDICT_NONE) {
         rc = add_variant(c, &input, &output, values, value_count, err);
@@ -378,6 +268,58 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
 out:
     nvrtc_output_release(&output);
     strbuf_release(&text);
+    return rc;
+}
+
+// Says for which case the source was refused, since it compiles for the first benchmark case.
+static void name_case(struct compilation *c, const struct shape_case *shape)
+{
+    struct strbuf name = STRBUF_INIT;
+
+    problem_case_name(c->problem, shape, &name);
+    char *reason = xasprintf("for the case %s: %s", strbuf_text(&name), c->compiled->reason);
+    free(c->compiled->reason);
+    c->compiled->reason = reason;
+    strbuf_release(&name);
+}
+
+// Takes a variant over that was compiled before, the first one with the features.
+static void take_known(struct compilation *c, const struct cuda_variant *known)
+{
+    const struct compile_plan *plan = c->plan;
+
+    message_copy(&cuda_variant_message, &c->object.variants[c->object.variants_count++], known);
+    for (size_t i = 0; c->object.variants_count == 1 && i < plan->known_features_count; i++) {
+        const struct fact *fact = &plan->known_features[i];
+
+        fact_list_add(&c->compiled->features, &c->compiled->features_count, fact->name,
+                      fact->value);
+    }
+}
+
+// Adds the variant of one case, unless it is there or is not needed for features alone.
+static int add_case(struct compilation *c, const struct shape_case *shape, struct err *err)
+{
+    bool first = c->object.variants_count == 0;
+    uint64_t values[PROBLEM_PARAM_MAX];
+    size_t count = values_of(c, shape, values);
+
+    if (find_variant(&c->object, values, count)) {
+        return 0;
+    }
+    const struct cuda_variant *known = find_variant(&c->known, values, count);
+    if (known && (!first || c->plan->known_features_count > 0)) {
+        take_known(c, known);
+        return 0;
+    }
+    if (!first && c->plan->features_only) {
+        c->compiled->incomplete = true;
+        return 0;
+    }
+    int rc = compile_variant(c, shape, values, count, err);
+    if (rc == 0 && !first && c->compiled->verdict != VERDICT_NONE) {
+        name_case(c, shape);
+    }
     return rc;
 }
 
@@ -389,12 +331,7 @@ static int compile_variants(struct compilation *c, struct err *err)
     c->object.variants = xcalloc(count, sizeof(*c->object.variants));
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0 && c->compiled->verdict == VERDICT_NONE; i++) {
-        uint64_t values[PROBLEM_PARAM_MAX];
-        size_t value_count = values_of(c, &shape[i], values);
-
-        if (!is_there(c, values, value_count)) {
-            rc = compile_variant(c, &shape[i], values, value_count, err);
-        }
+        rc = add_case(c, &shape[i], err);
     }
     return rc;
 }
@@ -421,6 +358,28 @@ static int take_object(struct compilation *c, struct bytes *ret, struct err *err
     return rc;
 }
 
+// Reads the object whose variants are known.
+static int read_known(struct compilation *c, struct err *err)
+{
+    const struct compile_plan *plan = c->plan;
+    struct cuda_object known;
+
+    if (plan->known.len == 0) {
+        return 0;
+    }
+    int rc = message_read(&cuda_object_message, &known, plan->known.data, plan->known.len, err);
+    if (rc != 0) {
+        return err_wrap(err, "the known object");
+    }
+    if (strcmp(known.target, plan->target) != 0 || known.source.len != plan->source.len ||
+        memcmp(known.source.data, plan->source.data, plan->source.len) != 0) {
+        message_clear(&cuda_object_message, &known);
+        return err_set(err, ERR_INVALID, "the known object is of another source or target");
+    }
+    c->known = known;
+    return 0;
+}
+
 static int compile_all(struct compilation *c, struct bytes *ret_object, struct err *err)
 {
     const struct compile_plan *plan = c->plan;
@@ -441,6 +400,11 @@ static int compile_all(struct compilation *c, struct bytes *ret_object, struct e
         return 0;
     }
     c->source = xstrndup((const char *)plan->source.data, plan->source.len);
+    rc = read_known(c, err);
+    if (rc != 0) {
+        return rc;
+    }
+    c->compiled->no_machine_code = plan->no_machine_code;
     rc = compile_variants(c, err);
     return rc == 0 && c->compiled->verdict == VERDICT_NONE ? take_object(c, ret_object, err) : rc;
 }
@@ -457,6 +421,7 @@ int compile_cuda(const struct compile_plan *plan, struct cuda_jail *jail,
     }
     message_init(&compile_outcome_message, ret);
     message_init(&cuda_object_message, &c.object);
+    message_init(&cuda_object_message, &c.known);
     c.compiled = ret->compiled = xmalloc(sizeof(*ret->compiled));
     message_init(&compiled_message, c.compiled);
     int rc = compile_all(&c, &ret->object, err);
@@ -467,6 +432,7 @@ int compile_cuda(const struct compile_plan *plan, struct cuda_jail *jail,
         message_clear(&compile_outcome_message, ret);
     }
     message_clear(&cuda_object_message, &c.object);
+    message_clear(&cuda_object_message, &c.known);
     manifest_free(c.manifest);
     problem_free(c.problem);
     free(c.source);

@@ -148,6 +148,8 @@ static inline struct compiled *fake_compile(struct fake *fake, const struct job_
     compiled->features_count = 2;
     compiled->features[0] = (struct fact){.name = xstrdup("a"), .value = a};
     compiled->features[1] = (struct fact){.name = xstrdup("b"), .value = b};
+    compiled->incomplete = spec->features_only;
+    compiled->no_machine_code = spec->no_machine_code;
     return compiled;
 }
 
@@ -206,8 +208,7 @@ static inline struct result *fake_measure(struct fake *fake, const struct job_sp
         fake_ratio(result, y);
         result->verdict = fake->behaviour.lies ? VERDICT_INCONCLUSIVE : result->verdict;
     }
-    message_clear(&compiled_message, compiled);
-    free(compiled);
+    result->compiled = compiled;
     return result;
 }
 

@@ -221,6 +221,47 @@ static void without_a_worker_everything_is_measured_and_said_once(void **state)
     free(path);
 }
 
+// Searches with these options, and checks what was asked of the compilations of 12 candidates.
+static void compiles_for(struct fixture *f, const char *name, const char *option, const char *other,
+                         bool incomplete, bool no_machine_code)
+{
+    char *path = run_path(f, name);
+    const char *const argument[] = {"search",       f->problem, "--run", path,  "--seed", "3",
+                                    "--candidates", "12",       option,  other, NULL};
+    expect(f, 0, NULL, argument);
+    struct run_state run_state;
+    load(&run_state, path);
+    assert_int_equal(run_state.candidate_count, 12);
+    assert_true(run_state.baseline->incomplete); // it is only forecast from
+    assert_int_equal(run_state.baseline->no_machine_code, no_machine_code);
+    size_t measured = 0;
+    for (size_t i = 0; i < run_state.candidate_count; i++) {
+        const struct run_state_candidate *candidate = &run_state.candidate[i];
+        if (!candidate->compiled || candidate->compiled->verdict != VERDICT_NONE) {
+            continue;
+        }
+        assert_int_equal(candidate->compiled->incomplete, incomplete);
+        assert_int_equal(candidate->compiled->no_machine_code, no_machine_code);
+        if (candidate->result) {
+            const struct compiled *rest = candidate->result->compiled;
+            assert_int_equal(!rest, !incomplete);
+            assert_true(!rest || (!digest_is_zero(&rest->object) && rest->features_count == 0));
+            measured++;
+        }
+    }
+    assert_true(measured > 0);
+    run_state_release(&run_state);
+    free(path);
+}
+
+static void as_much_is_compiled_as_somebody_needs(void **state)
+{
+    struct fixture *f = *state;
+    compiles_for(f, "forecast", NULL, NULL, true, false);
+    compiles_for(f, "measured", "--no-worker", NULL, false, true);
+    compiles_for(f, "space", "--no-worker", "--machine-code", false, false);
+}
+
 static void limits_end_the_search(void **state)
 {
     struct fixture *f = *state;
@@ -335,6 +376,7 @@ int main(void)
         cmocka_unit_test(daemon_that_loses_everything_is_given_the_same_jobs_again),
         cmocka_unit_test(unreachable_daemon_is_one_sentence_and_leaves_no_run),
         cmocka_unit_test(without_a_worker_everything_is_measured_and_said_once),
+        cmocka_unit_test(as_much_is_compiled_as_somebody_needs),
         cmocka_unit_test(limits_end_the_search),
         cmocka_unit_test(one_run_has_one_driver_but_two_runs_go_on_at_once),
         cmocka_unit_test(full_disk_loses_nothing),

@@ -99,6 +99,27 @@ static void the_same_key_gives_the_same_job(void **state)
     assert_int_equal(job_table_count(w->parts.jobs), 1);
 }
 
+// A search that goes on after a restart may need more or less of a compilation than before.
+static void how_much_is_to_be_compiled_makes_no_other_job(void **state)
+{
+    struct workshop *w = *state;
+    struct submit body = workshop_submit_body(w, JOB_COMPILE, "k", "source");
+    struct told first = submit(w, &body);
+    const struct job *job = job_table_find(w->parts.jobs, first.job);
+    assert_false(job->features_only || job->no_machine_code);
+
+    body = workshop_submit_body(w, JOB_COMPILE, "k", "source");
+    body.spec->features_only = body.spec->no_machine_code = true;
+    struct told second = submit(w, &body);
+    assert_true(second.duplicate);
+    assert_int_equal(second.job, first.job);
+    body = workshop_submit_body(w, JOB_COMPILE, "another", "source");
+    body.spec->features_only = body.spec->no_machine_code = true;
+    struct told third = submit(w, &body);
+    job = job_table_find(w->parts.jobs, third.job);
+    assert_true(job->features_only && job->no_machine_code);
+}
+
 static void the_same_key_for_something_else_is_a_conflict(void **state)
 {
     struct workshop *w = *state;
@@ -350,6 +371,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_same_key_gives_the_same_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(how_much_is_to_be_compiled_makes_no_other_job, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(the_same_key_for_something_else_is_a_conflict, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(equal_submits_at_the_same_time_become_one_job, set_up,

@@ -3,6 +3,7 @@
 
 #include "common/stats.h"
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -165,10 +166,55 @@ static void a_bad_parameter_gives_xgboosts_sentence(void **state)
     assert_null(strchr(err.text, '\n'));
 }
 
+#define READERS 4
+
+struct reader {
+    pthread_t thread;
+    const struct boost *boost;
+    const float *x;
+    float p[ROWS];
+};
+
+// Predicts row by row.
+static void *read_rows(void *opaque)
+{
+    struct reader *reader = opaque;
+    for (int i = 0; i < ROWS; i++) {
+        if (boost_predict(reader->boost, reader->x + i * COLUMNS, 1, COLUMNS, &reader->p[i],
+                          NULL) != 0) {
+            reader->p[i] = NAN;
+        }
+    }
+    return NULL;
+}
+
+static void a_prediction_depends_on_its_row_alone_whoever_else_predicts(void **state)
+{
+    (void)state;
+    static struct reader reader[READERS];
+    float x[ROWS * COLUMNS], y[ROWS], together[ROWS];
+    fill(x, y, 1);
+    x[7] = NAN;
+    struct boost *boost = NULL;
+    assert_int_equal(boost_train(&boost, &regression, x, ROWS, COLUMNS, y, NULL), 0);
+    for (int k = 0; k < READERS; k++) {
+        reader[k].boost = boost;
+        reader[k].x = x;
+        assert_int_equal(pthread_create(&reader[k].thread, NULL, read_rows, &reader[k]), 0);
+    }
+    assert_int_equal(boost_predict(boost, x, ROWS, COLUMNS, together, NULL), 0);
+    for (int k = 0; k < READERS; k++) {
+        assert_int_equal(pthread_join(reader[k].thread, NULL), 0);
+        assert_memory_equal(reader[k].p, together, sizeof(together));
+    }
+    boost_free(boost);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_known_function_is_learnt),
+        cmocka_unit_test(a_prediction_depends_on_its_row_alone_whoever_else_predicts),
         cmocka_unit_test(equal_training_gives_equal_predictions),
         cmocka_unit_test(logistic_predictions_are_probabilities),
         cmocka_unit_test(ranking_puts_rows_in_order_until_it_is_enough),

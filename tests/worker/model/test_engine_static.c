@@ -16,6 +16,7 @@ struct fixture {
     char *dir;
     uv_loop_t loop;
     void *engine;
+    unsigned threads;
     struct answer {
         int count;
         enum err_code code;
@@ -28,7 +29,7 @@ struct fixture {
 
 static void open_engine(struct fixture *f)
 {
-    struct engine_config config = {.loop = &f->loop, .state_dir = f->dir};
+    struct engine_config config = {.loop = &f->loop, .state_dir = f->dir, .threads = f->threads};
     struct err err = ERR_INIT;
     if (engine_static.open(&f->engine, &config, &err) < 0) {
         fail_msg("%s", err.text);
@@ -83,6 +84,7 @@ static void on_forecast(void *owner, const struct err *error, const void *reply)
 {
     struct fixture *f = owner;
     if (!failed(&f->answer, error)) {
+        message_clear(&forecast_reply_message, &f->answer.forecast);
         message_copy(&forecast_reply_message, &f->answer.forecast, reply);
     }
 }
@@ -146,20 +148,28 @@ static void observe(struct fixture *f, size_t from, size_t to, const struct told
     assert_int_equal(f->answer.code, 0);
 }
 
-static void post_forecast(struct fixture *f, size_t index, double incumbent)
+// Asks for the forecasts of `count` candidates, from index on.
+static void post_forecasts(struct fixture *f, size_t index, size_t count, double incumbent)
 {
-    struct space_point point = space_point_at(index, 1);
-    struct candidate_facts candidate = space_candidate(&point, index);
     struct forecast_request request;
     message_init(&forecast_request_message, &request);
     request.problem = xstrdup("sgemm");
     request.device_class = xstrdup("cpu x");
     request.incumbent_log2 = incumbent;
-    request.candidates = xcalloc(1, sizeof(*request.candidates));
-    request.candidates_count = 1;
-    message_copy(&candidate_facts_message, request.candidates, &candidate);
+    request.candidates = xcalloc(count, sizeof(*request.candidates));
+    request.candidates_count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct space_point point = space_point_at((index + i) % SPACE_POINTS, 1);
+        struct candidate_facts candidate = space_candidate(&point, index + i);
+        message_copy(&candidate_facts_message, &request.candidates[i], &candidate);
+    }
     engine_static.forecast(f->engine, &request, on_forecast, f);
     assert_null(request.candidates);
+}
+
+static void post_forecast(struct fixture *f, size_t index, double incumbent)
+{
+    post_forecasts(f, index, 1, incumbent);
 }
 
 static const struct forecast *forecast(struct fixture *f, size_t index, double incumbent)
@@ -272,6 +282,93 @@ static void a_forecast_while_outcomes_are_learnt_comes_from_the_model_that_is_th
     assert_int_equal(forecast(f, 77, 2)->model_version, 60);
 }
 
+#define MANY 250
+
+static void set_threads(struct fixture *f, unsigned threads)
+{
+    close_engine(f);
+    f->threads = threads;
+    open_engine(f);
+}
+
+// The forecasts of MANY candidates, without the seconds that they took. The caller's.
+static struct forecast_reply many_forecasts(struct fixture *f)
+{
+    forget(f);
+    post_forecasts(f, 0, MANY, 2);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(f->answer.count, 1);
+    assert_int_equal(f->answer.code, 0);
+    assert_int_equal(f->answer.forecast.forecasts_count, MANY);
+    struct forecast_reply ret = f->answer.forecast;
+    message_init(&forecast_reply_message, &f->answer.forecast);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_int_equal(ret.forecasts[i].id, i);
+        assert_true(ret.forecasts[i].seconds > 0);
+        ret.forecasts[i].seconds = 0;
+    }
+    return ret;
+}
+
+static void forecasts_do_not_depend_on_the_number_of_threads(void **state)
+{
+    struct fixture *f = *state;
+    const struct told right = {0.02, 9, 1, false};
+    observe(f, 0, 13, NULL);
+    observe(f, 13, 80, &right); // so that confidences follow from decisions
+    (void)forecast(f, 7, 2);
+    struct forecast_reply one = many_forecasts(f);
+    for (unsigned threads = 2; threads <= 5; threads++) {
+        set_threads(f, threads);
+        (void)forecast(f, 7, 2); // fits the model
+        struct forecast_reply several = many_forecasts(f);
+        assert_true(message_equal(&forecast_reply_message, &one, &several));
+        message_clear(&forecast_reply_message, &several);
+    }
+    message_clear(&forecast_reply_message, &one);
+}
+
+static void all_parts_of_a_request_come_from_one_model_while_the_next_one_is_learnt(void **state)
+{
+    struct fixture *f = *state;
+    set_threads(f, 4);
+    observe(f, 0, 40, NULL);
+    forget(f);
+    for (size_t i = 40; i < 60; i++) {
+        post_observe(f, i, i + 1, NULL);
+        post_forecasts(f, 0, MANY, 2);
+        while (f->answer.forecast.forecasts_count == 0) {
+            uv_run(&f->loop, UV_RUN_ONCE);
+        }
+        uint64_t version = f->answer.forecast.forecasts[0].model_version;
+        assert_true(version >= 40 && version <= i + 1);
+        for (size_t k = 0; k < MANY; k++) {
+            assert_int_equal(f->answer.forecast.forecasts[k].model_version, version);
+        }
+        message_clear(&forecast_reply_message, &f->answer.forecast);
+    }
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(forecast(f, 77, 2)->model_version, 60);
+}
+
+static void closing_answers_forecasts_in_parts_once(void **state)
+{
+    struct fixture *f = *state;
+    set_threads(f, 3);
+    observe(f, 0, 40, NULL);
+    forget(f);
+    for (size_t i = 0; i < 5; i++) {
+        post_forecasts(f, 0, MANY, 2);
+    }
+    engine_static.close(f->engine);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    open_engine(f);
+    assert_int_equal(f->answer.count, 5);
+    // The one whose parts were under way is answered last, as if the engine had not been closed.
+    assert_int_equal(f->answer.code, 0);
+    assert_int_equal(f->answer.forecast.forecasts_count, MANY);
+}
+
 static void bad_outcomes_are_refused_and_nothing_is_kept(void **state)
 {
     struct fixture *f = *state;
@@ -346,6 +443,9 @@ int main(void)
         TEST(reopening_gives_the_same_forecasts),
         TEST(observes_that_arrive_together_share_a_fit_and_a_forecast_behind_them_sees_all),
         TEST(a_forecast_while_outcomes_are_learnt_comes_from_the_model_that_is_there),
+        TEST(forecasts_do_not_depend_on_the_number_of_threads),
+        TEST(all_parts_of_a_request_come_from_one_model_while_the_next_one_is_learnt),
+        TEST(closing_answers_forecasts_in_parts_once),
         TEST(bad_outcomes_are_refused_and_nothing_is_kept),
         TEST(groups_do_not_mix),
         TEST(closing_answers_what_waits),

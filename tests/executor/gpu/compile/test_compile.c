@@ -11,119 +11,7 @@
 
 #include <cmocka.h>
 
-static const char problem_text[] =
-    "{\"name\": \"scale\", \"title\": \"y = a x\", \"license\": \"MIT\", \"language\": \"cuda\","
-    "\"params\": [{\"name\": \"n\", \"type\": \"int\"}, {\"name\": \"a\", \"type\": \"f64\"}],"
-    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": [\"n\"],"
-    "\"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
-    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],"
-    "\"tolerance\": 4}],"
-    "\"cases\": {\"check\": [{\"n\": 100, \"a\": 2}, {\"n\": 1000, \"a\": 2}],"
-    "\"bench\": [{\"params\": {\"n\": 1000, \"a\": 3}, \"weight\": 1}]},"
-    "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"8*n\"}}";
-
-#define LAUNCH "//@ launch scale grid=(ceildiv(n, 256)) block=(256) args=(x, y, n, a)\n"
-#define BODY                                                                                       \
-    "extern \"C\" __global__ void scale(const float *x, float *y, int n, float a)\n"               \
-    "{ int i = blockIdx.x * 256 + threadIdx.x; if (i < n) y[i] = a * x[i]; }\n"
-
-struct fixture {
-    struct sandbox_filter filter;
-    struct zygote zygote;
-    struct cuda_jail jail;
-    bool there;
-    char reason[ERR_TEXT_MAX];
-};
-
-static int set_up(void **state)
-{
-    struct fixture *fixture = calloc(1, sizeof(*fixture));
-
-    fixture->zygote.socket = -1;
-    struct toolkit toolkit;
-    struct err err = ERR_INIT;
-    if (toolkit_find(&toolkit, &err) != 0) {
-        snprintf(fixture->reason, sizeof(fixture->reason), "%s", err.text);
-    } else {
-        assert_int_equal(sandbox_filter_build(&fixture->filter, STAGE_COMPILE, &err), 0);
-        assert_int_equal(zygote_create(&fixture->zygote, cuda_jail_child, &fixture->filter, &err),
-                         0);
-        cuda_jail_init(&fixture->jail, &fixture->zygote, &toolkit, false);
-        fixture->there = true;
-    }
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *fixture = *state;
-
-    if (fixture->there) {
-        cuda_jail_release(&fixture->jail);
-        zygote_release(&fixture->zygote);
-        sandbox_filter_release(&fixture->filter);
-    }
-    free(fixture);
-    return 0;
-}
-
-static void compile_with(void **state, const char *source, double seconds, uint64_t memory_mib,
-                         struct compile_outcome *ret)
-{
-    struct fixture *fixture = *state;
-
-    if (!fixture->there) {
-        printf("skipped because %s\n", fixture->reason);
-        skip();
-    }
-    struct compile_plan plan;
-    message_init(&compile_plan_message, &plan);
-    plan.source = (struct bytes){.data = (unsigned char *)strdup(source), .len = strlen(source)};
-    plan.problem =
-        (struct bytes){.data = (unsigned char *)strdup(problem_text), .len = strlen(problem_text)};
-    plan.header = strdup("");
-    plan.glue = strdup("");
-    plan.name = strdup("candidate.cu");
-    plan.language = strdup("cuda");
-    plan.target = strdup("sm_90");
-    plan.max_seconds = seconds;
-    plan.max_memory = memory_mib << 20;
-    plan.max_output = (uint64_t)32 << 20;
-    struct err err = ERR_INIT;
-    int rc = compile_cuda(&plan, &fixture->jail, ret, &err);
-    if (rc != 0) {
-        print_message("%s\n", err.text);
-    }
-    assert_int_equal(rc, 0);
-    message_clear(&compile_plan_message, &plan);
-}
-
-static void compile(void **state, const char *source, double seconds, struct compile_outcome *ret)
-{
-    compile_with(state, source, seconds, 4096, ret);
-}
-
-static void refused_within(void **state, const char *source, double seconds, enum verdict verdict,
-                           const char *words)
-{
-    struct compile_outcome outcome;
-
-    compile(state, source, seconds, &outcome);
-    if (outcome.compiled->verdict != verdict || !strstr(outcome.compiled->reason, words)) {
-        print_message("%s: %s\n", verdict_name(outcome.compiled->verdict),
-                      outcome.compiled->reason);
-    }
-    assert_int_equal(outcome.compiled->verdict, verdict);
-    assert_non_null(strstr(outcome.compiled->reason, words));
-    assert_int_equal(outcome.object.len, 0);
-    message_clear(&compile_outcome_message, &outcome);
-}
-
-static void refused(void **state, const char *source, enum verdict verdict, const char *words)
-{
-    refused_within(state, source, 30, verdict, words);
-}
+#include "tests/executor/gpu/compile/compile_fixture.h"
 
 static double feature(const struct compile_outcome *outcome, const char *name)
 {
@@ -134,19 +22,6 @@ static double feature(const struct compile_outcome *outcome, const char *name)
     }
     fail_msg("no feature %s", name);
     return 0;
-}
-
-static void read_object(const struct compile_outcome *outcome, struct cuda_object *ret)
-{
-    if (outcome->compiled->verdict != VERDICT_NONE) {
-        print_message("%s\n",
-                      outcome->compiled->log ? outcome->compiled->log : outcome->compiled->reason);
-    }
-    assert_int_equal(outcome->compiled->verdict, VERDICT_NONE);
-    struct err err = ERR_INIT;
-    assert_int_equal(
-        message_read(&cuda_object_message, ret, outcome->object.data, outcome->object.len, &err),
-        0);
 }
 
 static void a_good_source_gives_an_object_and_features(void **state)
@@ -351,7 +226,7 @@ static void what_exhausts_the_compiler_is_refused_with_its_limit(void **state)
         if (SANDBOX_SANITIZED && strstr(bomb[i].words, "of memory allowed")) {
             continue;
         }
-        compile_with(state, bomb[i].source, 60, bomb[i].memory_mib, &outcome);
+        compile_with(state, bomb[i].source, 60, bomb[i].memory_mib, NULL, &outcome);
         const char *reason = outcome.compiled->reason ? outcome.compiled->reason : "";
         if (outcome.compiled->verdict != VERDICT_COMPILE_ERROR || !strstr(reason, bomb[i].words)) {
             fail_msg("%s: %s (%s) instead of \"%s\"", bomb[i].name,
