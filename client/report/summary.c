@@ -5,6 +5,7 @@
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
 #include "client/report/run_json.h"
+#include "client/report/run_width.h"
 #include "client/show.h"
 #include "common/mem.h"
 #include "common/printable.h"
@@ -64,7 +65,7 @@ static json_t *risk_object(const struct run_state *run_state)
 static json_t *make_object(const struct run_state *run_state, const char *path)
 {
     return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
-                     "s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",                      //
+                     "s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",                 //
                      "best", best_object(run_state),                                //
                      "problem", run_state->started.problem,                         //
                      "considered", (json_int_t)run_state->considered,               //
@@ -82,6 +83,7 @@ static json_t *make_object(const struct run_state *run_state, const char *path)
                      "risk", risk_object(run_state),                                //
                      "guarantee", run_json_guarantee(run_state),                    //
                      "generators", run_json_generators(run_state),                  //
+                     "width", run_width_json(&run_state->started),                  //
                      "llm", "proposals", (json_int_t)run_state->proposals, "known", //
                      (json_int_t)run_state->known, "input_tokens",                  //
                      (json_int_t)run_state->input_tokens, "output_tokens",          //
@@ -148,6 +150,7 @@ static void print_table(const struct run_state *run_state, const char *path)
     struct strbuf text = STRBUF_INIT;
     char seconds[64], wall[64];
     describe_best(run_state, &text);
+    char *width = run_width_text(&run_state->started);
     show_seconds(run_state->device_seconds, seconds, sizeof(seconds));
     show_seconds(run_state->wall_seconds, wall, sizeof(wall));
     printable_printf(stdout, "problem     %s on %s\n", run_state->started.problem,
@@ -192,11 +195,13 @@ static void print_table(const struct run_state *run_state, const char *path)
     }
     printable_printf(stdout, "spent       %s of device time, %s in all; ended: %s\n", seconds, wall,
                      run_state->finish_reason ? run_state->finish_reason : "not finished");
+    printable_printf(stdout, "under way   %s\n", width);
     printable_printf(stdout, "\nnext: `kcast report %s -o report.html` shows how it went", path);
     if (best) {
         printable_printf(stdout, "; `kcast export %s` writes the candidates out", path);
     }
     printable_printf(stdout, "\n");
+    free(width);
     strbuf_release(&text);
 }
 
