@@ -3,11 +3,11 @@
 #include "client/run/run.h"
 #include <math.h>
 
-// Candidates under way for each device: two that it measures or has waiting, the others are
-// compiled, wait for forecasts, or wait for the slowest of their batch.
-#define PER_DEVICE 16
-// Beyond what is compiled, so many for each device are useful. A daemon with few slots is not
-// helped by more that wait for one.
+// Candidates under way for each device, at most: some are compiled, two or so are measured or about
+// to be, the others wait for forecasts or for the slowest of their batch. Measured for compilations
+// that take ten times as long as measurements; tests/bench/bench_pipeline.c.
+#define PER_DEVICE 24
+// Beyond those that fill the compile slots, so many for each device are useful.
 #define BEYOND_COMPILING 4
 // Device seconds per measurement that a slow worker is reckoned with.
 #define MEASUREMENT_SECONDS 0.1

@@ -41,6 +41,7 @@ status=0
 [ "$(field considered <"$dir/local.json")" -eq 20 ] || die "considered: $(cat "$dir/local.json")"
 [ "$(wc -l <"$dir/err")" -eq 1 ] || die "more than one line on stderr: $(cat "$dir/err")"
 
+grep -qE '"width":\{"batch":4,"wide":8,"lag":[0-9]+,"devices":[1-9]' "$dir/local.json" || die "width: $(cat "$dir/local.json")"
 grep -q '"guarantee":null' "$dir/local.json" || die "the default policy guarantees: $(cat "$dir/local.json")"
 
 # ---- policy risk: nothing is trusted before a certificate, and everything says so ----
@@ -48,6 +49,8 @@ grep -q '"guarantee":null' "$dir/local.json" || die "the default policy guarante
     >"$dir/risk.txt" 2>"$dir/err" || die "search --policy risk: $(cat "$dir/err")"
 grep -q '^guarantee   nothing is discarded: ' "$dir/risk.txt" || die "risk: $(cat "$dir/risk.txt")"
 grep -q '^trusted     0 ' "$dir/risk.txt" || die "risk trusted: $(cat "$dir/risk.txt")"
+grep -q '^under way   batches of 4, later 8, decided from the outcomes up to [0-9]* batches before; there w' "$dir/risk.txt" ||
+    die "how much was under way: $(cat "$dir/risk.txt")"
 "$bin/kcast" report "$dir/risk.run" --json >"$dir/risk.json" 2>/dev/null || die "no report of risk.run"
 grep -qE '"guarantee":\{"kind":"online","alpha":0\.1[0-9]*,"delta":0\.1[0-9]*,"threshold":null,"alarms":0,' "$dir/risk.json" ||
     die "report of risk.run: $(cat "$dir/risk.json")"

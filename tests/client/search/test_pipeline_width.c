@@ -96,9 +96,9 @@ static void what_was_asked_for_stays(void **state)
         settle("threshold", (struct pipeline_width){.batch = 4, .wide = 16, .lag = 3}, capacity);
     assert_width(width, 4, 16, 3);
     width = settle("threshold", (struct pipeline_width){.batch = 4, .wide = 16}, capacity);
-    assert_width(width, 4, 16, 8);
+    assert_width(width, 4, 16, 10);
     width = settle("threshold", (struct pipeline_width){.batch = 4, .lag = 4}, capacity);
-    assert_width(width, 4, 32, 4);
+    assert_width(width, 4, 40, 4);
     width = settle("published", (struct pipeline_width){.batch = 4, .lag = 4}, capacity);
     assert_width(width, 16, 16, 4);
 }
