@@ -43,15 +43,16 @@ char *run_width_text(const struct run_started *started)
     if (wide_of(started) != batch_of(started)) {
         strbuf_addf(&text, ", later %llu", (unsigned long long)wide_of(started));
     }
-    strbuf_addf(&text, ", decided from the outcomes up to %llu batch%s before", lag,
+    strbuf_addf(&text, ", decided from outcomes at most %llu batch%s behind", lag,
                 lag == 1 ? "" : "es");
     if (devices != 0) {
         strbuf_addf(&text, "; there %s %llu device%s", devices == 1 ? "was" : "were", devices,
                     devices == 1 ? "" : "s");
     }
     if (devices != 0 && started->pool_compile_slots != 0) {
-        strbuf_addf(&text, " with %llu compile slots",
-                    (unsigned long long)started->pool_compile_slots);
+        strbuf_addf(&text, " with %llu compile slot%s",
+                    (unsigned long long)started->pool_compile_slots,
+                    started->pool_compile_slots == 1 ? "" : "s");
     }
     if (devices != 0 && started->worker_seconds > 0) {
         strbuf_addf(&text, ", and a worker that forecast a batch in %.2g s",

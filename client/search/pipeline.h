@@ -19,7 +19,7 @@
 // So many batches at the beginning have the smaller size, since little is known yet.
 #define PIPELINE_EARLY 4
 // The lag is at most this part of the batches so far, unless that is less than RUN_LAG_DEFAULT.
-#define PIPELINE_LAG_PART 2
+#define PIPELINE_LAG_PART 3
 
 struct pipeline;
 

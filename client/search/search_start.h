@@ -95,9 +95,9 @@ struct search_options {
                    "twice --batch; more for many devices and a slow worker"),                      \
         SEARCH_ROW(                                                                                \
             base, "lag", 0, OPTION_U64, lag, "N", NULL, 0, RUN_LAG_MAX, NULL,                      \
-            "decide a batch from the outcomes of batches up to the Nth before it; more keep "      \
-            "more devices busy, fewer decide from fresher outcomes; default: 2 for one "           \
-            "device, more for several")
+            "decide from outcomes that are at most N batches behind; more keep more devices "      \
+            "busy, "                                                                               \
+            "fewer decide from fresher outcomes; default: 2 for one device, more for several")
 
 // Refuses what cannot work before anything is created: a generator's text that cannot be parsed, or
 // a problem that no device of the daemons runs. Creates the generators from their texts, which have

@@ -49,7 +49,7 @@ grep -q '"guarantee":null' "$dir/local.json" || die "the default policy guarante
     >"$dir/risk.txt" 2>"$dir/err" || die "search --policy risk: $(cat "$dir/err")"
 grep -q '^guarantee   nothing is discarded: ' "$dir/risk.txt" || die "risk: $(cat "$dir/risk.txt")"
 grep -q '^trusted     0 ' "$dir/risk.txt" || die "risk trusted: $(cat "$dir/risk.txt")"
-grep -q '^under way   batches of 4, later 8, decided from the outcomes up to [0-9]* batches before; there w' "$dir/risk.txt" ||
+grep -q '^under way   batches of 4, later 8, decided from outcomes at most [0-9]* batches behind; there w' "$dir/risk.txt" ||
     die "how much was under way: $(cat "$dir/risk.txt")"
 "$bin/kcast" report "$dir/risk.run" --json >"$dir/risk.json" 2>/dev/null || die "no report of risk.run"
 grep -qE '"guarantee":\{"kind":"online","alpha":0\.1[0-9]*,"delta":0\.1[0-9]*,"threshold":null,"alarms":0,' "$dir/risk.json" ||

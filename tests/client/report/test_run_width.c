@@ -35,16 +35,18 @@ static void the_width_and_what_it_was_chosen_for_are_said(void **state)
                                            .wide = 4,
                                            .lag = 1,
                                            .pool_devices = 1,
+                                           .pool_compile_slots = 1,
                                            .worker_seconds = NAN};
     (void)state;
     assert_says(&several,
-                "batches of 4, later 8, decided from the outcomes up to 10 batches before; there "
+                "batches of 4, later 8, decided from outcomes at most 10 batches behind; there "
                 "were 4 devices with 64 compile slots, and a worker that forecast a batch in 0.5 s",
                 "{\"batch\":4,\"wide\":8,\"lag\":10,\"devices\":4,\"compile_slots\":64,"
                 "\"worker_seconds\":0.5}");
     assert_says(&one,
-                "batches of 4, decided from the outcomes up to 1 batch before; there was 1 device",
-                "{\"batch\":4,\"wide\":4,\"lag\":1,\"devices\":1,\"compile_slots\":null,"
+                "batches of 4, decided from outcomes at most 1 batch behind; there was 1 device "
+                "with 1 compile slot",
+                "{\"batch\":4,\"wide\":4,\"lag\":1,\"devices\":1,\"compile_slots\":1,"
                 "\"worker_seconds\":null}");
 }
 
@@ -52,7 +54,7 @@ static void runs_of_before_had_two_batches_under_way(void **state)
 {
     static const struct run_started old = {.batch = 0, .worker_seconds = NAN};
     (void)state;
-    assert_says(&old, "batches of 8, decided from the outcomes up to 2 batches before",
+    assert_says(&old, "batches of 8, decided from outcomes at most 2 batches behind",
                 "{\"batch\":8,\"wide\":8,\"lag\":2,\"devices\":null,\"compile_slots\":null,"
                 "\"worker_seconds\":null}");
 }
