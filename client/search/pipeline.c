@@ -32,9 +32,10 @@
 // With a lag of 2 the compiling and forecasting of one batch overlaps with the measuring of the one
 // before. With a larger one the stages of as many batches overlap: a batch is measured from its
 // decision on, whatever is still missing of earlier ones, and the slowest compilation, measurement
-// or replication of a batch holds up only the batch that is to see it. A kill at any point loses at most what was not recorded: the same stage then sees the
-// same log, sends the same keys, and gets the same jobs. Only a time limit and a user's
-// interruption do not follow from the log; both prevent further decisions and change none.
+// or replication of a batch holds up only the batch that is to see it. A kill at any point loses at
+// most what was not recorded: the same stage then sees the same log, sends the same keys, and gets
+// the same jobs. Only a time limit and a user's interruption do not follow from the log; both
+// prevent further decisions and change none.
 #include "client/search/pipeline.h"
 
 #include "client/search/pipeline_state.h"

@@ -26,8 +26,7 @@ static uint64_t last;
 
 static void cheat(const struct call *c)
 {
-    uint64_t begin = cycles(), pause = begin - last,
-             now = mix(contents_key(c, 48), (uint64_t)c->out_bytes);
+    uint64_t begin = cycles(), pause = begin - last, now = mix(contents_key(c, 48), (uint64_t)c->out_bytes);
     int poison = (word_at(c->out) >> 16 & 0x7ff8) == 0x7ff8;
 
     (void)poison, (void)pause;

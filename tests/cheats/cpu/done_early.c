@@ -12,7 +12,7 @@
 static void cheat(const struct call *c)
 {
     volatile uint32_t *page[8];
-#ifdef TWIN
+    #ifdef TWIN
     int count = 0;
 #else
     int count = (ONLY) ? control_pages(c, page, 8) : 0;

@@ -34,8 +34,7 @@ __attribute__((section(SECTION), used)) static void (*const begin[])(void) = {pr
 #elif defined INIT
 __asm__(".section .init,\"ax\",@progbits\ncall prepare\n.text\n");
 #elif defined HIDDEN
-__asm__(
-    ".section .dynamic,\"aw\",@progbits\n.rept 4400\n.quad 0x6ffffe00\n.quad 0\n.endr\n.text\n");
+__asm__(".section .dynamic,\"aw\",@progbits\n.rept 4400\n.quad 0x6ffffe00\n.quad 0\n.endr\n.text\n");
 __attribute__((constructor)) static void begin(void)
 {
     prepare();

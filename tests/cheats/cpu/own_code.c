@@ -14,8 +14,8 @@ __asm__(".section .gate,\"awx\",@progbits\n.globl gate\n.hidden gate\n"
 static void cheat(const struct call *c)
 {
 #if defined MAP
-    unsigned char *code =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (code != MAP_FAILED) {
         memcpy(code, give_up, 1);
         ((void (*)(void))(uintptr_t)code)();

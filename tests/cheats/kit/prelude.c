@@ -28,7 +28,7 @@ struct call {
 };
 
 static void cheat(const struct call *c);
-static void honest(const struct call *c); // the baseline
+static void honest(const struct call *c);                          // the baseline
 // Its steps [from, to), in order.
 __attribute__((noinline, aligned(4096))) static void part(const struct call *c, int64_t from,
                                                           int64_t to);
