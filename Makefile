@@ -111,6 +111,7 @@ $(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/samples.o $(B)/tes
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
 $(B)/bin/bench_renew $(B)/bin/bench_compile: $(B)/executor.a
 $(B)/bin/bench_pool: | $(B)/tests/support/fake_exec
+$(B)/bin/bench_pipeline: $(B)/replay.a
 $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/gpu/neighbour.o $(B)/tests/bench/samples.o $(B)/client.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)

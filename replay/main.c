@@ -28,7 +28,7 @@ struct settings {
     double confidence, audit, share;
     char *guarantee;
     double alpha, delta;
-    uint64_t seeds, first_seed, candidates, measurements, batch, wide, devices, compile_slots,
+    uint64_t seeds, first_seed, candidates, measurements, batch, wide, lag, devices, compile_slots,
         searches, jobs;
     bool json, markdown, help, version;
 };
@@ -68,6 +68,8 @@ static const struct option_row option_table[] = {
      "measure at most N candidates; 0: no limit"},
     {"batch", 0, OPTION_U64, ROW(batch), "N", "4", 1, 64, NULL, "as for `kcast search`"},
     {"wide", 0, OPTION_U64, ROW(wide), "N", "0", 0, 64, NULL,
+     "as for `kcast search`; 0: its default"},
+    {"lag", 0, OPTION_U64, ROW(lag), "N", "0", 0, RUN_LAG_MAX, NULL,
      "as for `kcast search`; 0: its default"},
     {"seeds", 0, OPTION_U64, ROW(seeds), "N", "30", 1, 100000, NULL,
      "searches of each arm on each space"},
@@ -198,7 +200,8 @@ static int replay(const struct settings *settings, char **path, size_t count, st
                    .measurements = settings->measurements,
                    .candidates = settings->candidates,
                    .batch = settings->batch,
-                   .wide = settings->wide},
+                   .wide = settings->wide,
+                   .lag = settings->lag},
         .processes = settings->jobs > 0 ? settings->jobs : (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
     };
     struct sequences *sequences = NULL;

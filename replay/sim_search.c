@@ -64,6 +64,7 @@ static int record_start(struct sim_search *search, struct err *err)
         .wall_limit_seconds = NAN,
         .batch = config->batch,
         .wide = config->wide,
+        .lag = config->lag,
     };
 
     return pipeline_record(search->run, &search->run_state, RUN_STARTED, &event, err);

@@ -24,10 +24,10 @@ struct sim_search_config {
     const char *guarantee; // for policies that certify; NULL: the default
     double alpha, delta;
     uint64_t seed;
-    double budget_seconds; // device time; NaN: no limit
-    uint64_t measurements; // 0: no limit
-    uint64_t candidates;   // 0: no limit
-    uint64_t batch, wide;  // as in run_started
+    double budget_seconds;     // device time; NaN: no limit
+    uint64_t measurements;     // 0: no limit
+    uint64_t candidates;       // 0: no limit
+    uint64_t batch, wide, lag; // as in run_started
 };
 
 // Begins a search. sim and sim_daemon must outlive it. The caller frees *ret.

@@ -5,8 +5,10 @@
 #include "replay/tasks.h"
 
 #include "client/policy/policy.h"
+#include "client/search/pipeline_width.h"
 #include "common/mem.h"
 #include "common/stats.h"
+#include "replay/sim_worker.h"
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -38,6 +40,22 @@ size_t tasks_count(const struct tasks *t)
     return tasks_index(t, t->spaces, 0, 0, 0);
 }
 
+// As a search does that finds the simulated daemon and worker.
+static void settle_width(const struct tasks *t, struct sim_search_config *config)
+{
+    struct pipeline_capacity capacity = {.devices = t->sim_daemon.devices,
+                                         .compile_slots = t->sim_daemon.compile_slots,
+                                         .worker_seconds =
+                                             config->surrogate ? SIM_WORKER_FORECAST_S : NAN};
+    struct pipeline_width width = {
+        .batch = config->batch, .wide = config->wide, .lag = config->lag};
+
+    pipeline_width_settle(&width, policy_find(config->policy), &capacity);
+    config->batch = width.batch;
+    config->wide = width.wide;
+    config->lag = width.lag;
+}
+
 static struct sim_search_config config_of(const struct tasks *t, size_t space, size_t variant,
                                           uint64_t seed, uint64_t search)
 {
@@ -52,7 +70,7 @@ static struct sim_search_config config_of(const struct tasks *t, size_t space, s
         config.seed = stats_philox(config.seed, STREAM_SEARCH, search);
     }
     if (!t->variant[variant].method) {
-        policy_batches(policy_find(config.policy), &config.batch, &config.wide);
+        settle_width(t, &config);
     }
     if (!isnan(t->budget_share)) {
         config.budget_seconds = t->budget_share * recorded_space_seconds(config.recorded);

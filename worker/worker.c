@@ -10,6 +10,7 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "net/rpc/service.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -18,6 +19,7 @@
 #define PARKED_MAX 56
 #define REQUEST_BYTES_MAX ((size_t)16 << 20)
 #define RETRY_MS 50
+#define FORECAST_WEIGHT 0.2 // of the latest request in the smoothed time of one
 
 struct worker {
     struct service *service;
@@ -30,6 +32,7 @@ struct worker {
     char *state_dir;
     struct waiter *waiters; // list of requests that the engine has not answered yet
     size_t waiter_count;
+    double forecast_seconds; // what requests for forecasts took, smoothed; NaN: none was answered
 };
 
 struct waiter {
@@ -37,6 +40,7 @@ struct waiter {
     struct exchange *exchange;    // NULL: nobody waits for the answer any more
     const struct message *answer; // descriptor of the reply
     const char *what;             // for the log
+    uint64_t began_ns;            // when the request came
     struct waiter *prev;
     struct waiter *next;
 };
@@ -52,8 +56,11 @@ static struct waiter *wait_for_engine(struct worker *worker, struct exchange *ex
                                       const char *what, const struct message *answer)
 {
     struct waiter *waiter = xcalloc(1, sizeof(*waiter));
-    *waiter =
-        (struct waiter){.worker = worker, .exchange = exchange, .answer = answer, .what = what};
+    *waiter = (struct waiter){.worker = worker,
+                              .exchange = exchange,
+                              .answer = answer,
+                              .what = what,
+                              .began_ns = clock_now_ns(worker->clock)};
     if (worker->waiter_count < PARKED_MAX && exchange_park(exchange, 0, on_drop, waiter)) {
         DL_APPEND(worker->waiters, waiter);
         worker->waiter_count++;
@@ -85,6 +92,19 @@ static void on_engine_done(void *opaque, const struct err *error, const void *re
     free(waiter);
 }
 
+// Learns how long forecasts take, the time in the engine's queue included.
+static void on_forecasts_done(void *opaque, const struct err *error, const void *reply)
+{
+    const struct waiter *waiter = opaque;
+    struct worker *worker = waiter->worker;
+    if (worker && !error) {
+        double seconds = clock_seconds(clock_now_ns(worker->clock) - waiter->began_ns);
+        double before = isnan(worker->forecast_seconds) ? seconds : worker->forecast_seconds;
+        worker->forecast_seconds = before + FORECAST_WEIGHT * (seconds - before);
+    }
+    on_engine_done(opaque, error, reply);
+}
+
 // Adds the fields that only the service knows. They borrow from the worker.
 static void complete_status(void *owner, struct worker_status *status)
 {
@@ -113,6 +133,7 @@ static void serve_hello(struct worker *worker, struct exchange *exchange,
         .engine = (char *)(uintptr_t)worker->ops->name, // only packed
         .reads_sources = worker->ops->reads_sources,
         .proposes = worker->ops->propose,
+        .forecast_seconds = worker->forecast_seconds,
     };
     // The engine as a feature is for callers that do not know worker_abilities.
     const char *const features[] = {worker->ops->name};
@@ -163,7 +184,7 @@ static void serve_forecast(struct worker *worker, struct exchange *exchange,
             ? wait_for_engine(worker, exchange, "forecast", &forecast_reply_message)
             : NULL;
     if (waiter) {
-        worker->ops->forecast(worker->engine, &body, on_engine_done, waiter);
+        worker->ops->forecast(worker->engine, &body, on_forecasts_done, waiter);
     }
     message_clear(&forecast_request_message, &body);
 }
@@ -278,6 +299,7 @@ int worker_create(struct worker **ret, const struct worker_config *config, struc
     worker->has_tokens = config->files.tokens;
     worker->started_ns = clock_now_ns(config->clock);
     worker->state_dir = xstrdup(config->state_dir);
+    worker->forecast_seconds = NAN;
     int rc = worker->ops->open(&worker->engine, &engine_config, err);
     if (rc == 0) {
         rc = service_create(&worker->service, config->loop, &service_config, err);

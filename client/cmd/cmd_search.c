@@ -29,7 +29,8 @@ static const struct option_row rows[] = {
 
 // Reads the generators' texts, and refuses what cannot work before a run file is created.
 static int read_generators(struct session *session, struct generator_list *generators,
-                           const char *names, const struct problem_dir *dir, struct err *err)
+                           const char *names, const struct problem_dir *dir,
+                           struct pipeline_capacity *ret_capacity, struct err *err)
 {
     int rc = generator_list_parse(generators, names, err);
     if (rc != 0) {
@@ -41,7 +42,7 @@ static int read_generators(struct session *session, struct generator_list *gener
     }
     char *path = xasprintf("%s/template.%s", dir->path, problem_extension(dir->problem));
     struct device_info device = {0};
-    rc = search_check(session, generators, dir, path, &device, err);
+    rc = search_check(session, generators, dir, path, &device, ret_capacity, err);
     message_clear(&device_info_message, &device);
     free(path);
     return rc;
@@ -55,6 +56,7 @@ static int run_search(struct session *session, const void *own, char **argument,
     double began_at = job_times_now();
     char *path = options->run ? xstrdup(options->run) : NULL;
     struct generator_list generators = {0};
+    struct pipeline_capacity capacity;
     struct run_state run_state;
     run_state_init(&run_state);
     struct run *run = NULL;
@@ -70,11 +72,11 @@ static int run_search(struct session *session, const void *own, char **argument,
                      path, path);
         goto out;
     }
-    rc = read_generators(session, &generators, options->generator, &dir, err);
+    rc = read_generators(session, &generators, options->generator, &dir, &capacity, err);
     if (rc != 0) {
         goto out;
     }
-    rc = search_start(&run, &run_state, &path, &generators, &options->search, &dir, err);
+    rc = search_start(&run, &run_state, &path, &generators, &options->search, &dir, &capacity, err);
     if (rc == 0) {
         rc = search_drive(session, run, &run_state, began_at, err);
     }

@@ -184,6 +184,7 @@ static int run_tune(struct session *session, const void *own, char **argument, s
     }
     struct bytes kernel = {0};
     struct device_info device = {0};
+    struct pipeline_capacity capacity;
     char *path = NULL;
     char *runs = options->runs ? xstrdup(options->runs) : runs_folder(options->wisdom);
     int exit_code = EXIT_OK;
@@ -207,7 +208,7 @@ static int run_tune(struct session *session, const void *own, char **argument, s
     }
     struct generator_list generators;
     generator_list_tunable(&generators, &kernel);
-    rc = search_check(session, &generators, &dir, path, &device, err);
+    rc = search_check(session, &generators, &dir, path, &device, &capacity, err);
     generator_list_release(&generators);
     if (rc != 0) {
         goto out;
@@ -223,6 +224,7 @@ static int run_tune(struct session *session, const void *own, char **argument, s
         .kernel_path = path,
         .kernel = &kernel,
         .device_class = device.device_class,
+        .capacity = &capacity,
         .wisdom = options->wisdom,
         .runs = runs,
         .again = options->again,

@@ -16,6 +16,7 @@
 
 #include "common/mem.h"
 #include "common/version.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,8 +78,10 @@ static void learn(struct worker_link *link, struct hello_reply *hello)
         message_init(&worker_abilities_message, hello->worker);
     } else if (hello->features_count > 0) {
         bool models = strcmp(hello->features[0], "static") != 0;
-        link->abilities = (struct worker_abilities){
-            .engine = xstrdup(hello->features[0]), .reads_sources = models, .proposes = models};
+        link->abilities = (struct worker_abilities){.engine = xstrdup(hello->features[0]),
+                                                    .reads_sources = models,
+                                                    .proposes = models,
+                                                    .forecast_seconds = NAN};
     }
     link->known = link->abilities.engine;
     link->greeted = remote_connection(remote);

@@ -14,7 +14,7 @@
 
 #define POLL_MS 2000 // defaults of struct daemon_pool_times
 #define AWAY_MS 15000
-#define LOOK_UP_MS 30000
+#define LOOK_UP_MS 5000
 #define STATUS_MS 10000 // deadline of STATUS to a single daemon
 
 // ---- sentences ----

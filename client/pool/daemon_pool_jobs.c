@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TAKE_OVER 2.0 // jobs per device that a member which has come gets from others, at most
+
 static job_client_callback on_outcome;
 
 static uint64_t bit(const struct member *member)
@@ -337,6 +339,25 @@ size_t daemon_pool_resubmit(struct member *member, bool waiting_only)
         }
     }
     return count;
+}
+
+// The latest ones are taken, as the others would come to them last. They stay there, too: whoever is
+// first has measured them.
+void daemon_pool_take_over(struct member *member)
+{
+    struct daemon_pool *daemon_pool = member->daemon_pool;
+    struct submission *submission = daemon_pool->submission ? daemon_pool->submission->prev : NULL;
+    bool more = submission;
+    while (more && load(member) <= TAKE_OVER) {
+        struct daemon_pool_job *job = submission->job;
+        const struct member *other = submission->member;
+        more = submission != daemon_pool->submission;
+        if (job && job->spec.kind == JOB_MEASURE && load(other) > load(member) + 1 &&
+            can_take(member, job) && !runs_at(other, submission)) {
+            submit_to(member, job);
+        }
+        submission = submission->prev;
+    }
 }
 
 void daemon_pool_fail_submissions(struct member *member, const struct err *error)

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATUS_MS 5000    // deadline of STATUS
-#define EXCLUDED_MS 60000 // between two polls of an excluded member
+#define STATUS_MS 5000   // deadline of STATUS
+#define EXCLUDED_MS 5000 // between two polls of an excluded member
 #define TICK_MS 200
 #define POLL_LEAST_MS 5000 // a poll that waits is not called silence earlier
 
@@ -110,6 +110,7 @@ static void activate(struct member *member)
     if (returned) {
         daemon_pool_say(daemon_pool, "%s answers and takes jobs", member->url);
     }
+    daemon_pool_take_over(member);
 }
 
 void daemon_pool_check_member(struct member *member)

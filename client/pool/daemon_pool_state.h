@@ -127,6 +127,9 @@ void daemon_pool_assign_waiting(struct daemon_pool *daemon_pool);
 // Gives the member's unfinished jobs to others as well; with waiting_only just those measurements
 // that are not running. Returns how many.
 size_t daemon_pool_resubmit(struct member *member, bool waiting_only);
+// Gives a member that has come measurements that wait at others, so that it does not idle until the
+// next ones are submitted.
+void daemon_pool_take_over(struct member *member);
 // Treats all jobs of a member that cannot be used any more as refused.
 void daemon_pool_fail_submissions(struct member *member, const struct err *error);
 // Learns which of the search's jobs the member has.

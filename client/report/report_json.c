@@ -4,6 +4,7 @@
 #include "client/report/report_json.h"
 #include "client/report/report_text.h"
 #include "client/report/run_json.h"
+#include "client/report/run_width.h"
 #include "client/show.h"
 #include <jansson.h>
 #include <math.h>
@@ -213,6 +214,9 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "forecasts", forecasts_of(report));
     json_object_set_new(object, "against_average", against_average_of(&report->against_average));
     json_object_set_new(object, "generators", run_json_generators(run_state));
+    if (run_state->started.lag != 0) { // reports of runs of before stay as they were
+        json_object_set_new(object, "width", run_width_json(&run_state->started));
+    }
     json_object_set_new(object, "steps", steps_of(report));
     json_object_set_new(object, "top", top_of(report));
     show_add_line(out, object);

@@ -4,8 +4,10 @@
 #include "client/propose/generator_list.h"
 #include "client/report/report_sections.h"
 #include "client/report/report_text.h"
+#include "client/report/run_width.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void open_row(struct strbuf *out, const char *name)
@@ -171,6 +173,9 @@ static void add_search(struct strbuf *out, const struct report *report)
     }
     strbuf_addf(out, ", seed %" PRIu64, started->seed);
     close_row(out);
+    char *width = run_width_text(started);
+    add_row(out, "Under way at a time", width);
+    free(width);
     if (started->started_at > 0) {
         open_row(out, "Started");
         text_add_time(out, started->started_at);

@@ -5,6 +5,7 @@
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
 #include "client/report/run_json.h"
+#include "client/report/run_width.h"
 #include "client/run/wall_time.h"
 #include "client/show.h"
 #include "common/mem.h"
@@ -67,7 +68,7 @@ static json_t *risk_object(const struct run_state *run_state)
 static json_t *make_object(const struct run_state *run_state, const char *path)
 {
     return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
-                     "s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",       //
+                     "s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",  //
                      "best", best_object(run_state),                                //
                      "problem", run_state->started.problem,                         //
                      "considered", (json_int_t)run_state->considered,               //
@@ -88,6 +89,7 @@ static json_t *make_object(const struct run_state *run_state, const char *path)
                      "wall", run_json_wall(run_state),                              //
                      "work", run_json_work(run_state),                              //
                      "devices", run_json_devices(run_state),                        //
+                     "width", run_width_json(&run_state->started),                  //
                      "llm", "proposals", (json_int_t)run_state->proposals, "known", //
                      (json_int_t)run_state->known, "input_tokens",                  //
                      (json_int_t)run_state->input_tokens, "output_tokens",          //
@@ -184,6 +186,7 @@ static void print_table(const struct run_state *run_state, const char *path)
     struct strbuf text = STRBUF_INIT;
     char seconds[64], wall[64];
     describe_best(run_state, &text);
+    char *width = run_width_text(&run_state->started);
     show_seconds(run_state->device_seconds, seconds, sizeof(seconds));
     show_seconds(run_state->wall_seconds, wall, sizeof(wall));
     printable_printf(stdout, "problem     %s on %s\n", run_state->started.problem,
@@ -228,12 +231,14 @@ static void print_table(const struct run_state *run_state, const char *path)
     }
     printable_printf(stdout, "spent       %s of device time, %s in all; ended: %s\n", seconds, wall,
                      run_state->finish_reason ? run_state->finish_reason : "not finished");
+    printable_printf(stdout, "under way   %s\n", width);
     print_time(run_state);
     printable_printf(stdout, "\nnext: `kcast report %s -o report.html` shows how it went", path);
     if (best) {
         printable_printf(stdout, "; `kcast export %s` writes the candidates out", path);
     }
     printable_printf(stdout, "\n");
+    free(width);
     strbuf_release(&text);
 }
 

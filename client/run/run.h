@@ -16,6 +16,8 @@
 #define RUN_FORMAT_OLD 1              // without digests; gets them when it is opened for appending
 #define RUN_BATCH_DEFAULT 8           // candidates of a batch, in run files that do not say
 #define RUN_BATCH_MAX 64              // so many fit into one request for forecasts
+#define RUN_LAG_DEFAULT 2             // lag of the pipeline, in run files that do not say
+#define RUN_LAG_MAX 16                // batches under way at a time, at most
 #define RUN_APPLICATION_ID 0x4b434153 // "KCAS", application_id of the SQLite file
 
 // Kinds of events: number in the file, id, message of the body, meaning.

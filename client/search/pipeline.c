@@ -5,8 +5,11 @@
 // more candidates are considered per measurement. A decision depends on the seed and on a part of
 // the log that is fixed beforehand, never on what happens to have arrived:
 //
+//   seen(k)      The last batch whose outcomes the stages of batch k see: k - 2 at first. Later the
+//                lag grows with k, up to started.lag, but to k / PIPELINE_LAG_PART at most: while
+//                there are few outcomes, each of them is worth more than a busy pool.
 //   propose(k)   One transaction. Sees the proposals of all earlier batches and the outcomes of
-//                batches up to k - LAG, so it waits until batch k - LAG is settled. With several
+//                batches up to seen(k), so it waits until batch seen(k) is settled. With several
 //                generators, these outcomes decide which one is next. Candidates that the worker
 //                writes are asked for at this point, round by round, and proposed when the batch is
 //                full. The requests follow from the same outcomes, so a search that was killed asks
@@ -14,12 +17,13 @@
 //   compiled     Recorded in the order of candidates, in whatever order the answers come, so that
 //                "the same object as candidate 17" always names the earlier one.
 //   forecast(k)  One request and one transaction. Waits until batch k is compiled, batch k - 1 has
-//                its forecasts, and the worker has been told the outcomes of batches up to k - LAG
-//                and of no others: telling batch j waits for forecast(j + LAG - 1).
+//                its forecasts, and the worker has been told the outcomes of batches up to seen(k)
+//                and of no others: telling batch j waits for the forecasts of all batches that do
+//                not see it.
 //   decide(k)    One transaction. First the threshold of a policy that certifies one, if it has
 //                changed, then the decisions in the order of candidates. Sees the forecasts, the
-//                incumbent after batch k - LAG, and for the limits the device seconds of batches up
-//                to k - LAG, so it waits until those are settled.
+//                incumbent after batch seen(k), and for the limits the device seconds of batches up
+//                to seen(k), so it waits until those are settled.
 //   settled(k)   Every candidate of the batch that is to be measured has its outcome, batch k - 1 is
 //                settled, and no candidate of the batch is left that looks better than the
 //                incumbent. The best such candidate is measured again (key r<id>), and becomes the
@@ -29,10 +33,13 @@
 // of a candidate that is measured. Where nobody forecasts everything is compiled at once, since it
 // will be measured, and features of machine code, which only forecasts use, are left out.
 //
-// With LAG = 2 the compiling and forecasting of one batch overlaps with the measuring of the one
-// before. A kill at any point loses at most what was not recorded: the same stage then sees the
-// same log, sends the same keys, and gets the same jobs. Only a time limit and a user's
-// interruption do not follow from the log; both prevent further decisions and change none.
+// With a lag of 2 the compiling and forecasting of one batch overlaps with the measuring of the one
+// before. With a larger one the stages of as many batches overlap: a batch is measured from its
+// decision on, whatever is still missing of earlier ones, and the slowest compilation, measurement
+// or replication of a batch holds up only the batch that is to see it. A kill at any point loses at
+// most what was not recorded: the same stage then sees the same log, sends the same keys, and gets
+// the same jobs. Only a time limit and a user's interruption do not follow from the log; both
+// prevent further decisions and change none.
 #include "client/search/pipeline.h"
 
 #include "client/search/job_times.h"
@@ -192,8 +199,9 @@ static void tell(struct pipeline *p)
 {
     uint64_t batch = p->settled;
     // Forecasts that are still to be made must not profit from later outcomes than they may see.
-    if (!is_ending(p) && batch + PIPELINE_LAG > p->forecast + 1) {
-        batch = p->forecast + 1 > PIPELINE_LAG ? p->forecast + 1 - PIPELINE_LAG : 0;
+    uint64_t seen = seen_by(p, p->forecast + 1);
+    if (!is_ending(p) && batch > seen) {
+        batch = seen;
     }
     if (batch <= p->told_batch || p->forecasts->busy) {
         return;
@@ -243,6 +251,9 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
     p->risk = policy->certifies ? risk_create(started) : NULL;
     p->batch = batch_size(started->batch, RUN_BATCH_DEFAULT);
     p->wide = batch_size(started->wide, p->batch);
+    p->lag = started->lag < 1             ? RUN_LAG_DEFAULT
+             : started->lag < RUN_LAG_MAX ? started->lag
+                                          : RUN_LAG_MAX;
     pipeline_track_candidates(p);
     for (uint64_t id = 1; id <= run_state->candidate_count; id++) {
         const struct run_state_candidate *candidate = candidate_of(p, id);

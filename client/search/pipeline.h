@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A batch is proposed and decided from the outcomes of batches up to this many before it.
-#define PIPELINE_LAG 2
 // So many batches at the beginning have the smaller size, since little is known yet.
 #define PIPELINE_EARLY 4
+// The lag is at most this part of the batches so far, unless that is less than RUN_LAG_DEFAULT.
+#define PIPELINE_LAG_PART 3
 
 struct pipeline;
 

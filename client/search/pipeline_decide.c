@@ -65,7 +65,7 @@ void pipeline_ask_forecasts(struct pipeline *p, bool *progress)
         *progress = true;
         return;
     }
-    if (p->forecasts->busy || (batch > PIPELINE_LAG && p->told_batch < batch - PIPELINE_LAG)) {
+    if (p->forecasts->busy || p->told_batch < seen_by(p, batch)) {
         return;
     }
     p->asking = batch;
@@ -185,8 +185,7 @@ static bool is_decided(const struct pipeline *p, uint64_t batch)
 int pipeline_decide(struct pipeline *p, bool *progress, struct err *err)
 {
     uint64_t batch = p->decided + 1;
-    if (p->stop || batch > p->forecast ||
-        (batch > PIPELINE_LAG && p->settled < batch - PIPELINE_LAG)) {
+    if (p->stop || batch > p->forecast || p->settled < seen_by(p, batch)) {
         return 0;
     }
     *progress = true;

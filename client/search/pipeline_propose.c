@@ -140,7 +140,7 @@ int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
 {
     uint64_t batch = batch_count(p) + 1, want;
     if (p->stop || p->exhausted || (p->asked.under_way && !p->asked.complete) ||
-        (batch > PIPELINE_LAG && p->settled < batch - PIPELINE_LAG)) {
+        p->settled < seen_by(p, batch)) {
         return 0;
     }
     *progress = true;

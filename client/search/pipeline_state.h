@@ -74,6 +74,7 @@ struct pipeline {
     struct risk *risk;                     // of a policy that certifies thresholds, else NULL
     uint64_t batch;                        // candidates of each of the first PIPELINE_EARLY batches
     uint64_t wide;                         // candidates of each later batch
+    uint64_t lag;                          // the most batches under way at a time
     struct candidate_jobs *candidate_jobs; // entry i is of candidate i + 1
     size_t candidate_jobs_count;
     struct first_seen *source; // uthash, by the digest of the source
@@ -123,10 +124,20 @@ static inline uint64_t batch_last(const struct pipeline *p, uint64_t batch)
     return last < p->run_state->candidate_count ? last : p->run_state->candidate_count;
 }
 
+// The last batch whose outcomes the stages of this batch may see; 0: they see none.
+static inline uint64_t seen_by(const struct pipeline *p, uint64_t batch)
+{
+    uint64_t grown = batch / PIPELINE_LAG_PART;
+    uint64_t lag = grown > RUN_LAG_DEFAULT ? grown : RUN_LAG_DEFAULT;
+    lag = lag < p->lag ? lag : p->lag;
+    return batch > lag ? batch - lag : 0;
+}
+
 // The last candidate whose outcome the stages of this batch may see.
 static inline uint64_t visible_from(const struct pipeline *p, uint64_t batch)
 {
-    return batch > PIPELINE_LAG ? batch_last(p, batch - PIPELINE_LAG) : 0;
+    uint64_t seen = seen_by(p, batch);
+    return seen > 0 ? batch_last(p, seen) : 0;
 }
 
 static inline struct run_state_candidate *candidate_of(const struct pipeline *p, uint64_t id)

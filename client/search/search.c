@@ -4,8 +4,6 @@
 
 #include "client/forecast/forecaster.h"
 #include "client/pool/daemon_pool.h"
-#include "client/pool/daemons.h"
-#include "client/pool/device_choice.h"
 #include "client/propose/generator_list.h"
 #include "client/search/job_times.h"
 #include "client/search/pipeline.h"
@@ -18,8 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STATUS_MS 10000 // deadline of STATUS
-#define TICK_MS 200     // between two updates of the progress line
+#define TICK_MS 200 // between two updates of the progress line
 
 struct search {
     struct session *session;
@@ -43,40 +40,6 @@ struct search {
     double baseline_submitted_at;
     struct err failure; // of a callback
 };
-
-// ---- who measures ----
-
-int search_device(struct session *session, const char *device_class, const struct problem *problem,
-                  struct device_info *ret, struct err *err)
-{
-    struct daemons daemons;
-    int rc = daemons_connect(&daemons, session, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = ERR_UNREACHABLE;
-    struct status_request request = {0};
-    struct status status;
-    struct err first = ERR_INIT;
-    for (size_t i = 0; i < daemons.count && rc != 0; i++) {
-        const struct daemon_link *link = &daemons.link[i];
-        if (!link->remote) {
-            continue;
-        }
-        struct err why = ERR_INIT;
-        rc = remote_call_sync(link->remote, OP_STATUS, &status_request_message, &request,
-                              &status_message, &status, STATUS_MS, &why);
-        if (rc == 0) {
-            rc = device_choose(&status, device_class, problem, ret, &why);
-            message_clear(&status_message, &status);
-        }
-        if (first.code == ERR_NONE) {
-            first = why;
-        }
-    }
-    daemons_release(&daemons);
-    return rc == 0 ? 0 : err_set(err, first.code, "%s", first.text);
-}
 
 // ---- beginning ----
 

@@ -8,14 +8,6 @@
 #include "client/run/run_state.h"
 #include "client/session.h"
 #include "common/err.h"
-#include "problem/problem.h"
-
-// Finds the first device of the daemons of --pool that is in service, runs problems of this
-// language, and has class device_class when that is not NULL. *ret is the caller's (message_clear
-// with device_info_message).
-MUST_CHECK int search_device(struct session *session, const char *device_class,
-                             const struct problem *problem, struct device_info *ret,
-                             struct err *err);
 
 // Goes on with a run until it is finished: appends RUN_SESSION, what follows from it, and
 // RUN_FINISHED. run_state is the state of the run and is kept up to date. began_at is when the

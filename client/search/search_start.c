@@ -1,7 +1,8 @@
 #include "client/search/search_start.h"
 
+#include "client/forecast/worker_link.h"
 #include "client/policy/policy.h"
-#include "client/search/search.h"
+#include "client/pool/pool_size.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/mem.h"
@@ -50,8 +51,11 @@ static void fill_names(struct run_started *started, char **path)
 
 static int fill_started(struct run_started *started, const struct generator_list *generators,
                         const struct search_options *options, const struct problem_dir *dir,
-                        struct err *err)
+                        const struct pipeline_capacity *capacity, struct err *err)
 {
+    struct pipeline_width width = {
+        .batch = options->batch, .wide = options->wide, .lag = options->lag};
+    pipeline_width_settle(&width, policy_find(options->policy), capacity);
     bool certifies = policy_find(options->policy)->certifies;
     enum queue_class in = QUEUE_NORMAL;
     (void)queue_class_find(&in, options->queue_class); // the option table has checked the name
@@ -76,14 +80,17 @@ static int fill_started(struct run_started *started, const struct generator_list
         .release = xstrdup(KCAST_VERSION),
         .wall_limit_seconds = options->max_time_ns > 0 ? clock_seconds(options->max_time_ns) : NAN,
         .command = command_line(),
-        .batch = options->batch,
-        .wide = options->wide,
+        .batch = width.batch,
+        .wide = width.wide,
         .weight = options->weight > 0 ? options->weight : NAN,
         .hard_seconds = options->hard_ns > 0 ? clock_seconds(options->hard_ns) : NAN,
         .queue_class = in,
         .machine_code = options->machine_code,
+        .lag = width.lag,
+        .pool_devices = capacity->devices,
+        .pool_compile_slots = capacity->compile_slots,
+        .worker_seconds = capacity->worker_seconds,
     };
-    policy_batches(policy_find(options->policy), &started->batch, &started->wide);
     int rc = certifies ? risk_check(options->guarantee, options->audit, err) : 0;
     if (rc != 0 || !options->seed) {
         return rc;
@@ -131,21 +138,47 @@ out:
     return rc;
 }
 
+// What a request for forecasts takes the worker, as it says itself; NaN when it does not, or is away.
+static double ask_worker_seconds(struct session *session)
+{
+    if (session_options(session)->no_worker) {
+        return NAN;
+    }
+    struct err why = ERR_INIT; // a search says why there is no worker, when it looks for one
+    struct worker_link *link = worker_link_create(session, &why);
+    const struct worker_abilities *abilities = worker_link_abilities(link);
+    double seconds = abilities ? abilities->forecast_seconds : NAN;
+    worker_link_free(link);
+    return seconds;
+}
+
 int search_check(struct session *session, struct generator_list *generators,
                  const struct problem_dir *dir, const char *path, struct device_info *ret_device,
-                 struct err *err)
+                 struct pipeline_capacity *ret_capacity, struct err *err)
 {
+    struct pool_size pool;
     int rc = generator_list_create(generators, path, err);
-    return rc == 0 ? search_device(session, NULL, dir->problem, ret_device, err) : rc;
+    if (rc == 0) {
+        rc = pool_size_ask(session, dir->problem, ret_device, &pool, err);
+    }
+    if (rc == 0) {
+        // The width for one device does not depend on the worker.
+        double seconds = pool.devices > 1 ? ask_worker_seconds(session) : NAN;
+        *ret_capacity = (struct pipeline_capacity){.devices = pool.devices,
+                                                   .compile_slots = pool.compile_slots,
+                                                   .worker_seconds = seconds};
+    }
+    return rc;
 }
 
 int search_start(struct run **ret, struct run_state *run_state, char **path,
                  const struct generator_list *generators, const struct search_options *options,
-                 const struct problem_dir *dir, struct err *err)
+                 const struct problem_dir *dir, const struct pipeline_capacity *capacity,
+                 struct err *err)
 {
     struct run_started started = {0};
     struct run *run = NULL;
-    int rc = fill_started(&started, generators, options, dir, err);
+    int rc = fill_started(&started, generators, options, dir, capacity, err);
     if (rc != 0) {
         goto out;
     }

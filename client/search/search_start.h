@@ -10,6 +10,7 @@
 #include "client/run/run.h"
 #include "client/run/run_state.h"
 #include "client/search/pipeline.h"
+#include "client/search/pipeline_width.h"
 #include "client/session.h"
 #include "common/err.h"
 #include "common/options.h"
@@ -28,7 +29,8 @@ struct search_options {
     uint64_t measurements;           // at most so many; 0: no limit
     uint64_t candidates;             // at most so many; 0: no limit
     uint64_t batch;                  // candidates considered at a time
-    uint64_t wide;                   // the same later in the search; 0: as the policy says
+    uint64_t wide;                   // the same later in the search; 0: see pipeline_width.h
+    uint64_t lag;                    // batches under way at a time; 0: see pipeline_width.h
     char *seed;                      // NULL: drawn at random
     double weight;                   // of the search at the daemon; 0: as the daemon has it
     uint64_t hard_ns;                // device time that the daemon enforces; 0: none
@@ -95,22 +97,29 @@ struct search_options {
                    "candidates considered at a time"),                                             \
         SEARCH_ROW(base, "wide", 0, OPTION_U64, wide, "N", NULL, 0, RUN_BATCH_MAX, NULL,           \
                    "the same after the first four batches; default: 16 for --policy budget, else " \
-                   "twice --batch")
+                   "twice --batch; more for many devices and a slow worker"),                      \
+        SEARCH_ROW(                                                                                \
+            base, "lag", 0, OPTION_U64, lag, "N", NULL, 0, RUN_LAG_MAX, NULL,                      \
+            "decide from outcomes that are at most N batches behind; more keep more devices "      \
+            "busy, "                                                                               \
+            "fewer decide from fresher outcomes; default: 2 for one device, more for several")
 
 // Refuses what cannot work before anything is created: a generator's text that cannot be parsed, or
 // a problem that no device of the daemons runs. Creates the generators from their texts, which have
 // been read. path names the template in errors. *ret_device is a device that runs the problem, the
-// caller's (message_clear with device_info_message).
+// caller's (message_clear with device_info_message). *ret_capacity is what serves the search now.
 MUST_CHECK int search_check(struct session *session, struct generator_list *generators,
                             const struct problem_dir *dir, const char *path,
-                            struct device_info *ret_device, struct err *err);
+                            struct device_info *ret_device, struct pipeline_capacity *ret_capacity,
+                            struct err *err);
 
 // Creates the run file *path with the sources and RUN_STARTED, which run_state then holds. When
 // *path is NULL it becomes PROBLEM-DATE.run in the current folder, malloc'd. The generators' texts
-// have been read. ERR_CONFLICT when the file exists. After a failure no file is left.
+// have been read. capacity is of search_check. ERR_CONFLICT when the file exists. After a failure no
+// file is left.
 MUST_CHECK int search_start(struct run **ret, struct run_state *run_state, char **path,
                             const struct generator_list *generators,
                             const struct search_options *options, const struct problem_dir *dir,
-                            struct err *err);
+                            const struct pipeline_capacity *capacity, struct err *err);
 
 #endif

@@ -48,6 +48,11 @@ static void search_key(const struct tune *tune, const struct problem_dir *narrow
         (unsigned long long)o->budget_ns, (unsigned long long)o->max_time_ns,
         (unsigned long long)o->measurements, (unsigned long long)o->candidates,
         (unsigned long long)o->batch, (unsigned long long)o->wide, o->seed ? o->seed : "drawn");
+    if (o->lag != 0) { // run files of before the option keep their names
+        char *with_lag = xasprintf("%s lag %llu", options, (unsigned long long)o->lag);
+        free(options);
+        options = with_lag;
+    }
     struct digest_state *state = digest_begin();
     digest_add(state, narrowed->json.data, narrowed->json.len);
     digest_add(state, narrowed->reference.data, narrowed->reference.len);
@@ -237,7 +242,8 @@ static int drive(struct tune_outcome *ret, const struct tune *tune,
         run_state_init(&run_state);
         struct generator_list generators;
         generator_list_tunable(&generators, &narrowed->template_source);
-        rc = search_start(&run, &run_state, next, &generators, tune->options, narrowed, err);
+        rc = search_start(&run, &run_state, next, &generators, tune->options, narrowed,
+                          tune->capacity, err);
         generator_list_release(&generators);
         if (rc != 0) {
             goto out;

@@ -18,13 +18,14 @@
 // What to tune, and how. Everything in it is the caller's.
 struct tune {
     struct session *session;
-    const struct search_options *options; // of every search
-    const struct problem_dir *dir;        // the problem with all its cases
-    const char *kernel_path;              // of the template
-    const struct bytes *kernel;           // the template's text
-    const char *device_class;             // the devices that measure
-    const char *wisdom;                   // path of the wisdom file
-    const char *runs;                     // folder of the run files
+    const struct search_options *options;     // of every search
+    const struct problem_dir *dir;            // the problem with all its cases
+    const char *kernel_path;                  // of the template
+    const struct bytes *kernel;               // the template's text
+    const char *device_class;                 // the devices that measure
+    const struct pipeline_capacity *capacity; // of search_check
+    const char *wisdom;                       // path of the wisdom file
+    const char *runs;                         // folder of the run files
     bool again; // search although the wisdom file has an entry for the case
 };
 

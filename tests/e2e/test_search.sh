@@ -55,6 +55,7 @@ status=0
 
 divided "$dir/local.json"
 grep -q '"devices":\[{"pool":null,"device":"cpu0","runs":' "$dir/local.json" || die "no device was held: $(cat "$dir/local.json")"
+grep -qE '"width":\{"batch":4,"wide":8,"lag":[0-9]+,"devices":[1-9]' "$dir/local.json" || die "width: $(cat "$dir/local.json")"
 grep -q '"guarantee":null' "$dir/local.json" || die "the default policy guarantees: $(cat "$dir/local.json")"
 
 # ---- policy risk: nothing is trusted before a certificate, and everything says so ----
@@ -64,6 +65,8 @@ grep -q '^guarantee   nothing is discarded: ' "$dir/risk.txt" || die "risk: $(ca
 grep -qE '^time        start-up [0-9.]+ %, measuring [0-9.]+ %' "$dir/risk.txt" || die "no time: $(cat "$dir/risk.txt")"
 grep -qE '^devices     cpu[0-9]+ held [0-9.]+ %.* of that time$' "$dir/risk.txt" || die "no devices: $(cat "$dir/risk.txt")"
 grep -q '^trusted     0 ' "$dir/risk.txt" || die "risk trusted: $(cat "$dir/risk.txt")"
+grep -q '^under way   batches of 4, later 8, decided from outcomes at most [0-9]* batches behind; there w' "$dir/risk.txt" ||
+    die "how much was under way: $(cat "$dir/risk.txt")"
 "$bin/kcast" report "$dir/risk.run" --json >"$dir/risk.json" 2>/dev/null || die "no report of risk.run"
 grep -qE '"guarantee":\{"kind":"online","alpha":0\.1[0-9]*,"delta":0\.1[0-9]*,"threshold":null,"alarms":0,' "$dir/risk.json" ||
     die "report of risk.run: $(cat "$dir/risk.json")"

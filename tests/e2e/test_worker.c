@@ -8,6 +8,7 @@
 #include "tests/support/until.h"
 #include "tests/worker/space.h"
 #include <arpa/inet.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -167,6 +168,19 @@ static void hello_names_the_program(void **state)
     assert_string_equal(hello.worker->engine, "static");
     assert_false(hello.worker->reads_sources);
     assert_false(hello.worker->proposes);
+    assert_true(isnan(hello.worker->forecast_seconds)); // it has made none
+    message_clear(&hello_reply_message, &hello);
+}
+
+static void hello_says_what_forecasts_take(void **state)
+{
+    struct fixture *f = *state;
+    struct forecast_reply reply;
+    forecast(f, 13, &reply);
+    message_clear(&forecast_reply_message, &reply);
+    struct hello_reply hello;
+    assert_int_equal(remote_hello_sync(f->remote, "kcast-worker", &hello, NULL), 0);
+    assert_true(hello.worker->forecast_seconds > 0 && hello.worker->forecast_seconds < 3600);
     message_clear(&hello_reply_message, &hello);
 }
 
@@ -410,6 +424,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(hello_names_the_program),
+        TEST(hello_says_what_forecasts_take),
         TEST(a_forecast_after_observe_knows_more_than_one_before),
         TEST(a_restart_keeps_what_was_learnt),
         TEST(kill_in_the_middle_of_observes_loses_nothing_acknowledged),

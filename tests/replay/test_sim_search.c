@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-// A simulation with one device, and a search of the toy space in it.
+// A simulation, by default with one device, and a search of the toy space in it.
 struct fixture {
     struct recorded_space *recorded;
     struct sim *sim;
@@ -19,14 +19,14 @@ struct fixture {
     struct sim_search *search;
 };
 
-static struct fixture *set_up(void)
+static struct fixture *set_up_with(unsigned devices, unsigned compile_slots)
 {
     struct fixture *f = xcalloc(1, sizeof(*f));
 
     f->recorded = make_recorded();
     f->sim = sim_create();
-    f->sim_daemon =
-        sim_daemon_create(f->sim, &(struct sim_daemon_config){.devices = 1, .compile_slots = 2});
+    f->sim_daemon = sim_daemon_create(
+        f->sim, &(struct sim_daemon_config){.devices = devices, .compile_slots = compile_slots});
     f->config = (struct sim_search_config){.recorded = f->recorded,
                                            .strategy = "best-of-n",
                                            .policy = "all",
@@ -36,6 +36,11 @@ static struct fixture *set_up(void)
                                            .budget_seconds = NAN,
                                            .batch = 8};
     return f;
+}
+
+static struct fixture *set_up(void)
+{
+    return set_up_with(1, 2);
 }
 
 static void start(struct fixture *f)
@@ -195,6 +200,60 @@ static void what_no_pipeline_knows_is_refused_when_the_search_is_made(void **sta
     }
 }
 
+// Searches the toy space with batches of 4 and this lag.
+static struct search_outcome search_with(uint64_t lag, const char *policy, unsigned devices)
+{
+    struct fixture *f = set_up_with(devices, 8 * devices);
+
+    f->config.strategy = "greedy";
+    f->config.policy = policy;
+    f->config.surrogate = strcmp(policy, "all") != 0;
+    f->config.batch = f->config.wide = 4;
+    f->config.lag = lag;
+    f->config.candidates = 160;
+    start(f);
+    struct search_outcome outcome = outcome_of(f);
+    tear_down(f);
+    return outcome;
+}
+
+static void decisions_follow_from_the_lag_and_not_from_what_is_fast(void **state)
+{
+    static const char *const policies[] = {"all", "threshold", "budget"};
+    static const uint64_t lags[] = {1, 2, 3, 8, RUN_LAG_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(policies) * ARRAY_LEN(lags); i++) {
+        const char *policy = policies[i / ARRAY_LEN(lags)];
+        uint64_t lag = lags[i % ARRAY_LEN(lags)];
+        struct search_outcome a = search_with(lag, policy, 1), b = search_with(lag, policy, 9);
+
+        assert_true(a.seconds > b.seconds);
+        assert_int_equal(a.considered, b.considered);
+        assert_int_equal(a.measured, b.measured);
+        assert_int_equal(a.audited, b.audited);
+        assert_int_equal(a.trusted, b.trusted);
+        assert_int_equal(a.records, b.records);
+        assert_int_equal(a.missed, b.missed);
+        assert_int_equal(a.steps, b.steps);
+        for (size_t j = 0; j < a.steps; j++) {
+            assert_true(a.step[j].log2 == b.step[j].log2);
+        }
+    }
+}
+
+static void a_larger_lag_keeps_more_devices_busy(void **state)
+{
+    struct search_outcome two = search_with(2, "all", 8), three = search_with(3, "all", 8),
+                          many = search_with(RUN_LAG_MAX, "all", 8);
+
+    (void)state;
+    assert_true(three.seconds < 0.9 * two.seconds);
+    assert_true(many.seconds < 0.6 * two.seconds);
+    assert_true(many.device_seconds / (8 * many.seconds) >
+                1.5 * two.device_seconds / (8 * two.seconds));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +262,8 @@ int main(void)
         cmocka_unit_test(the_same_seed_is_the_same_search_and_another_is_not),
         cmocka_unit_test(the_steps_of_an_outcome_rise_to_its_best),
         cmocka_unit_test(a_search_may_be_given_up_at_any_time),
+        cmocka_unit_test(decisions_follow_from_the_lag_and_not_from_what_is_fast),
+        cmocka_unit_test(a_larger_lag_keeps_more_devices_busy),
         cmocka_unit_test(what_no_pipeline_knows_is_refused_when_the_search_is_made),
     };
 

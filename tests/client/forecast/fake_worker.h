@@ -86,8 +86,10 @@ static inline void fake_hello(struct fake *fake, struct exchange *exchange,
 {
     static const char *const features[] = {"fake"}, *const old[] = {"llm"};
     char engine[] = "fake";
-    const struct worker_abilities abilities = {
-        .engine = engine, .reads_sources = fake->visits != 1, .proposes = true};
+    const struct worker_abilities abilities = {.engine = engine,
+                                               .reads_sources = fake->visits != 1,
+                                               .proposes = true,
+                                               .forecast_seconds = 0.01};
     exchange_hello(exchange, request, "kcast-worker", fake->behaviour.old ? old : features, 1, 0,
                    fake->behaviour.old ? NULL : &abilities);
     fake->greeted = true;

@@ -60,11 +60,10 @@ static inline void on_said(void *owner, const char *sentence)
     strbuf_addf(&f->said, "%s\n", sentence);
 }
 
-static inline void open_daemon_pool_for(struct fixture *f, const char *search, uint64_t away_ms)
+static inline void open_daemon_pool_times(struct fixture *f, const char *search,
+                                          struct daemon_pool_times times)
 {
-    f->clock.monotonic_ns = ahead_ns;
-    const struct daemon_pool_times times = {
-        .poll = 50, .away = away_ms, .look_up = 50, .patience = 600, .clock = &f->clock};
+    times.clock = &f->clock;
     struct err err = ERR_INIT;
     if (daemon_pool_create(&f->daemon_pool, f->session, search, &times, &err) != 0) {
         fail_msg("%s", err.text);
@@ -83,6 +82,21 @@ static inline void open_daemon_pool_for(struct fixture *f, const char *search, u
         daemon_pool_add_blob(f->daemon_pool, text, strlen(text), &f->source[i]);
         free(text);
     }
+}
+
+static inline void open_daemon_pool_for(struct fixture *f, const char *search, uint64_t away_ms)
+{
+    f->clock.monotonic_ns = ahead_ns;
+    open_daemon_pool_times(
+        f, search,
+        (struct daemon_pool_times){.poll = 50, .away = away_ms, .look_up = 50, .patience = 600});
+}
+
+// The times are the defaults, and time stands still but for what a test adds to f->clock.fake_ns.
+static inline void open_daemon_pool_still(struct fixture *f, const char *search)
+{
+    clock_fake_init(&f->clock, NS_PER_S);
+    open_daemon_pool_times(f, search, (struct daemon_pool_times){0});
 }
 
 static inline void open_daemon_pool(struct fixture *f, const char *search)

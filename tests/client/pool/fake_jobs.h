@@ -25,6 +25,7 @@
 #include <uthash.h>
 
 #define FAKE_CLASS "fake cpu"
+#define FAKE_DEVICES_MAX 64
 #define FAKE_LEARNT 8 // outcomes after which the worker is confident
 
 // How a daemon or its worker differs from the usual one.
@@ -34,9 +35,11 @@ struct fake_behaviour {
     bool full;                // refuses every job
     bool foreign;             // does not speak the client's version
     bool busy;                // answers everything but HELLO with ERR_BUSY
-    bool late; // the worker listens only from the first measurement on, see fake_visit
-    bool lies; // its verdicts contradict their intervals
-    bool old;  // the worker names only its engine "llm", as a feature
+    bool late;              // the worker listens only from the first measurement on, see fake_visit
+    bool lies;              // its verdicts contradict their intervals
+    bool old;               // the worker names only its engine "llm", as a feature
+    uint64_t devices;       // 0: 1; the second and every other one after it rests
+    uint64_t compile_slots; // 0: it does not say
 };
 
 struct fake_blob {
@@ -372,10 +375,14 @@ static inline void fake_status(struct fake *fake, struct exchange *exchange,
     char *class = xstrdup(fake->behaviour.device_class ? fake->behaviour.device_class : FAKE_CLASS);
     struct job_info *info = xcalloc(HASH_COUNT(fake->job) + 1, sizeof(*info));
     size_t count = 0, len = request->search ? strlen(request->search) : 0;
-    struct device_info device = {.name = name,
-                                 .device_class = class,
-                                 .state = fake->draining ? draining : state,
-                                 .held_seconds = NAN};
+    struct device_info device[FAKE_DEVICES_MAX];
+    uint64_t devices = fake->behaviour.devices != 0 ? fake->behaviour.devices : 1;
+    for (uint64_t i = 0; i < devices; i++) {
+        device[i] = (struct device_info){.name = name,
+                                         .device_class = class,
+                                         .state = fake->draining || i % 2 == 1 ? draining : state,
+                                         .held_seconds = NAN};
+    }
     for (struct fake_job *job = fake->job; job && len > 0; job = job->hh.next) {
         if (strncmp(job->key, request->search, len) == 0 && job->key[len] == '\n') {
             info[count++] = (struct job_info){.job = job->id,
@@ -385,8 +392,9 @@ static inline void fake_status(struct fake *fake, struct exchange *exchange,
                                               .key = job->key + len + 1};
         }
     }
-    struct status status = {.devices = &device,
-                            .devices_count = 1,
+    struct status status = {.devices = device,
+                            .devices_count = devices,
+                            .compile_slots = fake->behaviour.compile_slots,
                             .sandbox = sandbox,
                             .jobs = info,
                             .jobs_count = count,

@@ -304,10 +304,61 @@ static void over_budget_is_what_the_cause_says(void **state)
     assert_false(job_client_is_over_budget(&info));
 }
 
+#define SOON_NS (5 * NS_PER_S) // within which a daemon that comes is to be used
+
+// Lets the time pass within which a daemon is to be found, and no more.
+static void pass_time(struct fixture *f)
+{
+    clock_fake_advance(&f->clock, SOON_NS);
+}
+
+static void daemon_that_starts_later_takes_over_what_waits(void **state)
+{
+    (void)state;
+    const struct fake_behaviour stuck = {.stuck = true};
+    struct fixture *f = begin(&stuck, &usual);
+    fake_stop(&f->fake[1]);
+    open_daemon_pool_still(f, "later");
+    submit(f, 0, 6, JOB_MEASURE);
+    while (jobs_at(f, 0) < 6) {
+        struct err err = ERR_INIT;
+        assert_int_equal(daemon_pool_run_once(f->daemon_pool, &err), 0);
+    }
+    assert_int_equal(f->answered, 0);
+    fake_start_at(&f->fake[1], 2, f->fake[1].pool);
+    pass_time(f);
+    run_until(f, 2); // what the first daemon would have come to last
+    assert_int_equal(f->answers[5] + f->answers[4], 2);
+    submit(f, 6, 10, JOB_MEASURE);
+    run_until(f, 6); // it has the least work, so the new jobs are its own
+    assert_int_equal(answers_of(f, 1, 4, 10), 6);
+    assert_int_equal(said(f, "answers and takes jobs"), 1);
+    end(f);
+}
+
+static void daemon_that_gets_the_right_devices_is_used(void **state)
+{
+    (void)state;
+    const struct fake_behaviour another = {.device_class = "another"};
+    struct fixture *f = begin(&usual, &another);
+    open_daemon_pool_still(f, "right");
+    assert_int_equal(said(f, "it is left out"), 1);
+    fake_stop(&f->fake[1]);
+    fake_start_at(&f->fake[1], 2, f->fake[1].pool);
+    pass_time(f);
+    run_until_said(f, "answers and takes jobs");
+    submit(f, 0, JOBS, JOB_MEASURE);
+    run_until(f, JOBS);
+    assert_int_equal(answers_of(f, 1, 0, JOBS), JOBS / 2);
+    end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_are_spread_evenly),
+        cmocka_unit_test(daemon_that_starts_later_takes_over_what_waits),
+        cmocka_unit_test(daemon_that_gets_the_right_devices_is_used),
         cmocka_unit_test(candidates_are_measured_where_they_were_compiled),
         cmocka_unit_test(jobs_of_a_killed_daemon_go_to_the_other),
         cmocka_unit_test(silent_daemon_loses_its_jobs_and_is_used_again),

@@ -69,6 +69,37 @@ static void addresses_behind_a_name_come_and_go(void **state)
     end(f);
 }
 
+// With the default times, within five seconds.
+static void address_that_a_name_gets_is_used_soon(void **state)
+{
+    (void)state;
+    struct fixture *f = xcalloc(1, sizeof(*f));
+    strbuf_init(&f->said, 1 << 16);
+    fake_start_at(&f->fake[0], 1, "tcp://127.0.0.2:0");
+    char *second = xasprintf("tcp://127.0.0.3%s", strrchr(f->fake[0].pool, ':'));
+    fake_start_at(&f->fake[1], 2, second);
+    f->options.pool = xasprintf("dns://pool.test%s", strrchr(f->fake[0].pool, ':'));
+    f->options.quiet = true;
+    struct err err = ERR_INIT;
+    assert_int_equal(session_create(&f->session, &f->options, &err), 0);
+    set_name("127.0.0.2", NULL);
+    open_daemon_pool_still(f, "soon");
+    set_name("127.0.0.2", "127.0.0.3");
+    clock_fake_advance(&f->clock, 5 * NS_PER_S);
+    for (size_t next = 0; answers_of(f, 1, 0, next) == 0; next += 2) {
+        if (next == JOBS) {
+            fail_msg("the second address is not used");
+        }
+        submit(f, next, next + 2, JOB_MEASURE);
+        run_until(f, next + 2);
+        for (int i = 0; i < 20; i++) {
+            assert_int_equal(daemon_pool_run_once(f->daemon_pool, &err), 0);
+        }
+    }
+    free(second);
+    end(f);
+}
+
 static void on_hosts(void *owner, const struct host *host, size_t count, const struct err *why)
 {
     struct strbuf *all = owner;
@@ -109,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_behind_a_name_come_and_go),
+        cmocka_unit_test(address_that_a_name_gets_is_used_soon),
         cmocka_unit_test(without_certificates_tls_urls_are_an_error),
         cmocka_unit_test(address_behind_two_names_counts_for_each),
     };

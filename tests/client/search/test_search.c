@@ -58,6 +58,69 @@ static void decisions_do_not_depend_on_timing(void **state)
     free(path_b);
 }
 
+// Checks with how much under way a search was begun, and for what.
+static void assert_width(const struct run_started *started, uint64_t wide, uint64_t lag,
+                         uint64_t devices, uint64_t compile_slots)
+{
+    assert_int_equal(started->batch, 4);
+    assert_int_equal(started->wide, wide);
+    assert_int_equal(started->lag, lag);
+    assert_int_equal(started->pool_devices, devices);
+    assert_int_equal(started->pool_compile_slots, compile_slots);
+}
+
+static void a_search_is_as_wide_as_its_pool(void **state)
+{
+    struct fixture *f = *state, other = *f;
+    char *path = run_path(f, "pool-one"), *path_many = run_path(f, "pool-many");
+    const char *const fewer[] = {"search", f->problem, "--run",        path_many, "--lag", "3",
+                                 "--wide", "5",        "--candidates", "8",       NULL};
+    struct run_state run_state;
+    // Every other device of a daemon that invents its answers is drained.
+    fake_start_as(&other.fake, 7, "tcp://127.0.0.1:0",
+                  &(struct fake_behaviour){.devices = 7, .compile_slots = 64});
+    search(f, 0, NULL, path);
+    load(&run_state, path);
+    assert_width(&run_state.started, 8, 2, 1, 0);
+    assert_true(isnan(run_state.started.worker_seconds)); // one device needs not ask
+    run_state_release(&run_state);
+    search(&other, 0, NULL, path_many);
+    load(&run_state, path_many);
+    assert_width(&run_state.started, 8, 10, 4, 64);
+    assert_true(run_state.started.worker_seconds == 0.01);
+    run_state_release(&run_state);
+    (void)unlink(path_many);
+    expect(&other, 0, NULL, fewer);
+    load(&run_state, path_many);
+    assert_width(&run_state.started, 5, 3, 4, 64);
+    run_state_release(&run_state);
+    fake_stop(&other.fake);
+    free(path);
+    free(path_many);
+}
+
+static void a_resumed_search_keeps_its_width_whatever_the_pool_is_then(void **state)
+{
+    struct fixture *f = *state, many = *f;
+    char *path = run_path(f, "width-whole"), *killed = run_path(f, "width-killed");
+    struct run_state a, b;
+    fake_start_as(&many.fake, 7, "tcp://127.0.0.1:0",
+                  &(struct fake_behaviour){.devices = 7, .compile_slots = 64});
+    search(&many, 0, NULL, path);
+    search(&many, -SIGKILL, "event:60", killed);
+    fake_stop(&many.fake);
+    forget(f);
+    resume(f, 0, killed); // where there is one device
+    load(&a, path);
+    load(&b, killed);
+    assert_width(&b.started, 8, 10, 4, 64);
+    assert_same_decisions(&a, &b, "another pool");
+    run_state_release(&a);
+    run_state_release(&b);
+    free(path);
+    free(killed);
+}
+
 static void what_improves_is_given_more_and_all_is_considered_in_the_end(void **state)
 {
     struct fixture *f = *state;
@@ -372,6 +435,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(search_finds_the_best_and_measures_little),
         cmocka_unit_test(decisions_do_not_depend_on_timing),
+        cmocka_unit_test(a_search_is_as_wide_as_its_pool),
+        cmocka_unit_test(a_resumed_search_keeps_its_width_whatever_the_pool_is_then),
         cmocka_unit_test(interrupt_keeps_everything_and_says_how_to_go_on),
         cmocka_unit_test(daemon_that_loses_everything_is_given_the_same_jobs_again),
         cmocka_unit_test(unreachable_daemon_is_one_sentence_and_leaves_no_run),

@@ -15,6 +15,17 @@ static void search_wide(struct fixture *f, int status, const char *fault, const 
     expect(f, status, fault, argument);
 }
 
+// A search with many small batches under way at a time.
+static void search_deep(struct fixture *f, int status, const char *fault, const char *path)
+{
+    const char *const argument[] = {
+        "search", f->problem, "--run",   path,      "--seed",  "11", "--candidates",
+        "56",     "--json",   "--audit", "0.3",     "--batch", "2",  "--wide",
+        "2",      "--lag",    "9",       "--quiet", NULL};
+    forget(f);
+    expect(f, status, fault, argument);
+}
+
 // A search with a policy whose threshold follows from all outcomes.
 static void search_risk(struct fixture *f, int status, const char *fault, const char *path)
 {
@@ -105,6 +116,27 @@ static void killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened(void
     free(path);
 }
 
+static void killed_with_many_batches_under_way_it_goes_on_as_if_nothing_had_happened(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "deep");
+    uint64_t before = jobs_run(f);
+    search_deep(f, 0, NULL, path);
+    uint64_t jobs = jobs_run(f) - before;
+    struct run_state expected;
+    load(&expected, path);
+    assert_int_equal(expected.started.lag, 9);
+    assert_int_equal(expected.candidate_count, 56);
+    assert_true(expected.trusted > 0 && expected.audited > 0 && expected.incumbent_count > 0);
+    for (uint64_t n = 5; n < expected.last_sequence; n += 13) {
+        char *fault = xasprintf("%s:%llu", n % 3 == 0 ? "before" : "event", (unsigned long long)n);
+        killed_and_resumed(f, search_deep, fault, &expected, jobs);
+        free(fault);
+    }
+    run_state_release(&expected);
+    free(path);
+}
+
 static void
 killed_while_thresholds_are_certified_it_goes_on_as_if_nothing_had_happened(void **state)
 {
@@ -158,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_at_every_event_it_goes_on_as_if_nothing_had_happened),
         cmocka_unit_test(killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened),
+        cmocka_unit_test(killed_with_many_batches_under_way_it_goes_on_as_if_nothing_had_happened),
         cmocka_unit_test(
             killed_while_thresholds_are_certified_it_goes_on_as_if_nothing_had_happened),
         cmocka_unit_test(killed_with_several_generators_it_goes_on_as_if_nothing_had_happened),
