@@ -1,7 +1,6 @@
 // Design note. What is known of a device is kept apart, cause by cause. Its state follows from
 // these causes in one place (device_settle), which also logs the change. So no cause is forgotten
-// when two come together: a GPU that is drained during a quarantine is still in quarantine when it
-// is undrained.
+// when two come together: a GPU drained during a quarantine is still in quarantine when undrained.
 //
 //   lost > quarantined > draining > probing > suspect > starting > busy > ready
 //
