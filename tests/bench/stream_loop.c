@@ -1,0 +1,228 @@
+#include "tests/bench/stream_loop.h"
+#include "common/stats.h"
+#include "tests/bench/samples.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WARM_UP 2 // blocks that do not count
+
+struct tensors {
+    void *at[PROBLEM_TENSOR_MAX];
+    size_t count[PROBLEM_TENSOR_MAX], last[PROBLEM_TENSOR_MAX], bytes[PROBLEM_TENSOR_MAX];
+    pid_t producer; // process that fills the inputs; 0: this one
+    int socket;     // to it
+};
+
+static void fail(const char *what)
+{
+    struct err err = ERR_INIT;
+
+    (void)err_set_errno(&err, ERR_SYSTEM, errno, "%s", what);
+    die(&err);
+}
+
+static double thread_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+// ---- inputs ----
+
+static void open_draws(struct stream_loop *loop)
+{
+    struct err err = ERR_INIT;
+
+    for (size_t t = 0; t < loop->problem->tensor_count; t++) {
+        loop->draw[t] = NULL;
+        if (loop->problem->tensor[t].direction != DIRECTION_OUT &&
+            draw_create(&loop->draw[t], &loop->problem->tensor[t], stats_entropy(), &err) != 0) {
+            die(&err);
+        }
+    }
+}
+
+void stream_loop_open(struct stream_loop *loop, const struct problem *problem)
+{
+    loop->problem = problem;
+    open_draws(loop);
+}
+
+void stream_loop_close(struct stream_loop *loop)
+{
+    for (size_t t = 0; t < loop->problem->tensor_count; t++) {
+        draw_free(loop->draw[t]);
+        loop->draw[t] = NULL;
+    }
+}
+
+static void fill_inputs(struct stream_loop *loop, const struct tensors *tensors)
+{
+    for (size_t t = 0; t < loop->problem->tensor_count; t++) {
+        if (loop->draw[t]) {
+            draw_fill(loop->draw[t], tensors->count[t], tensors->last[t], tensors->at[t]);
+        }
+    }
+}
+
+// Fills the inputs whenever it is asked to, until the other end is closed.
+__attribute__((noreturn)) static void produce(struct stream_loop *loop,
+                                              const struct tensors *tensors, int socket)
+{
+    char byte;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    open_draws(loop); // what the parent's would give is the same at each turn
+    while (read(socket, &byte, 1) == 1) {
+        fill_inputs(loop, tensors);
+        if (write(socket, &byte, 1) != 1) {
+            break;
+        }
+    }
+    _exit(0);
+}
+
+static void start_producer(struct stream_loop *loop, struct tensors *tensors)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        fail("a socket to the process that fills inputs");
+    }
+    tensors->producer = fork();
+    if (tensors->producer < 0) {
+        fail("the process that fills inputs");
+    }
+    if (tensors->producer == 0) {
+        close(pair[0]);
+        produce(loop, tensors, pair[1]);
+    }
+    close(pair[1]);
+    tensors->socket = pair[0];
+}
+
+// ---- memory ----
+
+static void open_tensors(struct stream_loop *loop, const struct shape_case *shape,
+                         enum stream_filler filler, struct tensors *ret)
+{
+    const struct problem *problem = loop->problem;
+    int sharing = filler == FILLED_HERE ? MAP_PRIVATE : MAP_SHARED;
+    struct err err = ERR_INIT;
+
+    *ret = (struct tensors){.producer = 0};
+    for (size_t t = 0; t < problem->tensor_count; t++) {
+        if (problem_elements(problem, t, shape, &ret->count[t], &err) != 0 ||
+            problem_last_extent(problem, t, shape, &ret->last[t], &err) != 0) {
+            die(&err);
+        }
+        ret->bytes[t] = ret->count[t] * dtype_size(problem->tensor[t].dtype);
+        ret->at[t] = mmap(NULL, ret->bytes[t], PROT_READ | PROT_WRITE,
+                          sharing | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        if (ret->at[t] == MAP_FAILED) {
+            fail("memory for a tensor");
+        }
+    }
+    if (filler == FILLED_ELSEWHERE) {
+        start_producer(loop, ret);
+    }
+}
+
+static void close_tensors(const struct stream_loop *loop, struct tensors *tensors)
+{
+    if (tensors->producer > 0) {
+        close(tensors->socket);
+        (void)waitpid(tensors->producer, NULL, 0);
+    }
+    for (size_t t = 0; t < loop->problem->tensor_count; t++) {
+        (void)munmap(tensors->at[t], tensors->bytes[t]);
+    }
+}
+
+// ---- the loop ----
+
+// Has the inputs filled with new data, calls the arm and reads its results. Returns what the call
+// took.
+static double call(struct stream_loop *loop, const struct shape_case *shape,
+                   const struct tensors *tensors, size_t arm)
+{
+    const struct problem *problem = loop->problem;
+    char byte = 0;
+
+    if (tensors->producer == 0) {
+        fill_inputs(loop, tensors);
+    } else if (write(tensors->socket, &byte, 1) != 1 || read(tensors->socket, &byte, 1) != 1) {
+        fail("the process that fills inputs has ended");
+    }
+    double start = thread_ns();
+    loop->arm[arm](tensors->at, shape->i, shape->f);
+    double ns = thread_ns() - start;
+    for (size_t t = 0; t < problem->tensor_count; t++) {
+        const unsigned char *result = tensors->at[t];
+        bool is_input = problem->tensor[t].direction == DIRECTION_IN;
+        for (size_t i = 0; !is_input && i < tensors->bytes[t]; i += 64) {
+            loop->sum += result[i];
+        }
+    }
+    return ns;
+}
+
+// Keeps this process, and those that it starts, on the core where it is.
+static void stay(cpu_set_t *ret_before)
+{
+    int core = sched_getcpu();
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    if (core >= 0) {
+        CPU_SET(core, &one);
+    }
+    if (sched_getaffinity(0, sizeof(*ret_before), ret_before) != 0 ||
+        sched_setaffinity(0, sizeof(one), &one) != 0) {
+        fail("staying on one core");
+    }
+}
+
+void stream_loop_run(struct stream_loop *loop, const struct shape_case *shape,
+                     enum stream_filler filler, struct point_case *ret)
+{
+    double *ratio = xcalloc(loop->rounds, sizeof(*ratio));
+    double *ns[2] = {xcalloc(2 * loop->rounds, sizeof(double)),
+                     xcalloc(2 * loop->rounds, sizeof(double))};
+    struct tensors tensors;
+    cpu_set_t before;
+
+    stay(&before);
+    open_tensors(loop, shape, filler, &tensors);
+    for (size_t i = 0; i < WARM_UP + loop->rounds; i++) {
+        size_t block = i < WARM_UP ? 0 : i - WARM_UP;
+        double sum[2] = {0, 0};
+        for (size_t j = 0; j < 4; j++) {
+            size_t arm = (i & 1) ^ (j == 1 || j == 2);
+            double took = call(loop, shape, &tensors, arm);
+            ns[arm][2 * block + (j > 1)] = took;
+            sum[arm] += 0.5 * log2(took);
+        }
+        ratio[block] = sum[0] - sum[1];
+    }
+    *ret = (struct point_case){.log2 = stats_median(ratio, loop->rounds),
+                               .baseline_ns = stats_median(ns[0], 2 * loop->rounds),
+                               .candidate_ns = stats_median(ns[1], 2 * loop->rounds)};
+    close_tensors(loop, &tensors);
+    (void)sched_setaffinity(0, sizeof(before), &before);
+    free(ratio);
+    free(ns[0]);
+    free(ns[1]);
+}
