@@ -1,11 +1,8 @@
 // Does what kcast measures agree with what a program sees that streams new data? For points of the
-// problems' templates this prints times and speedups three times: as the daemon measures them, and
-// as a loop in this process sees them that gets new inputs by a generator of its own
-// (tests/bench/draw.h) and calls baseline and candidate in turns, with nothing in between: no
-// sandbox, no poison. The loop is run in two ways: it fills the inputs itself, or another process on
-// the same core does, in memory that they share. Of the project's own it uses the contract alone:
-// shapes, distributions, and how an entry is called. Daemon and loops take turns, each with fresh
-// memory; medians over the turns are printed.
+// problems' templates this prints times and speedups as the daemon measures them and as a loop in
+// this process sees them (tests/bench/stream_loop.h), to which new data comes in three ways: it is
+// drawn in place, it is copied, or another process copies it. Daemon and loops take turns, each with
+// fresh memory; medians over the turns are printed.
 //  bench_stream [POINTS [ROUNDS [TURNS [PROBLEM…]]]]   points of each template, default 3; blocks of
 //                            four calls of a turn, default 40; turns, default 5; default all problems
 #include "client/pool/job_client.h"
@@ -32,6 +29,8 @@
 
 static const char *const problem_name[] = {"conv2d", "histogram", "rmsnorm",  "scan",
                                            "sgemm",  "softmax",   "transpose"};
+
+static const char *const filler_name[FILLERS] = {"in place", "by copy", "by another process"};
 
 // One problem and what is compiled for it.
 struct bench {
@@ -120,10 +119,12 @@ static void print_case(const struct problem *problem, size_t of,
                        const struct point_measured *daemon,
                        const struct point_measured loop[FILLERS])
 {
-    const struct point_case *way[] = {&daemon->of_case[of], &loop[FILLED_HERE].of_case[of],
-                                      &loop[FILLED_ELSEWHERE].of_case[of]};
+    const struct point_case *way[1 + FILLERS] = {&daemon->of_case[of]};
     struct strbuf name = STRBUF_INIT;
 
+    for (size_t i = 0; i < FILLERS; i++) {
+        way[1 + i] = &loop[i].of_case[of];
+    }
     problem_case_name(problem, &problem->bench[of], &name);
     printf("   %-24s baseline", name.data);
     for (size_t i = 0; i < ARRAY_LEN(way); i++) {
@@ -153,7 +154,7 @@ static void print_point(struct bench *bench, const struct point *point,
         low = fmin(low, point->measured[i].log2);
         high = fmax(high, point->measured[i].log2);
     }
-    printf("%s %s: measured, streamed, streamed by another process\n", problem->name,
+    printf("%s %s: measured; streamed in place, by copy, by another process\n", problem->name,
            point->name.data);
     for (size_t i = 0; i < problem->bench_count; i++) {
         print_case(problem, i, &measured, loop);
@@ -163,8 +164,8 @@ static void print_point(struct bench *bench, const struct point *point,
            exp2(without_launch(problem, &measured)));
     for (enum stream_filler filler = 0; filler < FILLERS; filler++) {
         double apart = measured.log2 - loop[filler].log2;
-        printf(", %s %.3f: %+.1f %%", filler == FILLED_HERE ? "streamed" : "by another process",
-               exp2(loop[filler].log2), 100 * (exp2(apart) - 1));
+        printf("; %s %.3f: %+.1f %%", filler_name[filler], exp2(loop[filler].log2),
+               100 * (exp2(apart) - 1));
         if (bench->points < POINTS_MAX) {
             bench->difference[filler][bench->points] = fabs(apart);
         }
@@ -271,12 +272,13 @@ int main(int argc, char **argv)
     for (enum stream_filler filler = 0; filler < FILLERS && bench.points > 0; filler++) {
         double *difference = bench.difference[filler];
         double median = stats_median(difference, bench.points); // which sorts
-        printf(
-            "%zu points, inputs filled %s: the two differ by %.1f %% in the median and %.1f %% at "
-            "most\n",
-            bench.points, filler == FILLED_HERE ? "by the loop" : "by another process",
-            100 * (exp2(median) - 1), 100 * (exp2(difference[bench.points - 1]) - 1));
+        printf("%zu points, new data %s: the two differ by %.1f %% in the median and %.1f %% at "
+               "most\n",
+               bench.points, filler_name[filler], 100 * (exp2(median) - 1),
+               100 * (exp2(difference[bench.points - 1]) - 1));
     }
+    printf("%llu of %llu calls were made while other programs had the core as well\n",
+           (unsigned long long)bench.loop.disturbed, (unsigned long long)bench.loop.calls);
     job_client_close(bench.pool);
     session_free(session);
     if (file_remove_tree(bench.folder, &err) != 0) {

@@ -1,6 +1,7 @@
 // A program that streams new data through code for a core: a loop that gets new inputs by a
 // generator of its own (tests/bench/draw.h) and calls two arms in turns, with nothing in between: no
-// sandbox, no poison. It times each call by the thread's processor clock. tests/bench/bench_stream.c
+// sandbox, no poison. It times each call by the thread's processor clock; a call is made again, with
+// new data, when another program had the core between the first new byte and the result. tests/bench/bench_stream.c
 // compares it with what the daemon measures. Of the project it uses the contract alone: shapes,
 // distributions, and how an entry is called. It must not know how kcast measures. An error ends the
 // program with a sentence (die in tests/bench/samples.h).
@@ -14,10 +15,11 @@
 // As problem_glue (problem/problem.h) defines it.
 typedef void entry_function(void *const *pointer, const int64_t *integer, const double *scalar);
 
-// Who fills the inputs.
+// How new data comes to the inputs.
 enum stream_filler {
-    FILLED_HERE,      // the loop itself
-    FILLED_ELSEWHERE, // another process on the same core, in memory that both share
+    FILLED_IN_PLACE,  // they are drawn where they are
+    FILLED_BY_COPY,   // they are drawn elsewhere and copied
+    FILLED_ELSEWHERE, // the same by another process on the same core, in memory that both share
     FILLERS
 };
 
@@ -26,7 +28,9 @@ struct stream_loop {
     entry_function *arm[2];                // baseline, candidate; set by the owner
     uint64_t rounds;                       // blocks A B B A of a run; set by the owner
     struct draw *draw[PROBLEM_TENSOR_MAX]; // of inputs; NULL for outputs
-    double sum; // of what was read of the results, so that nothing may leave it out
+    double sum;         // of what was read of the results, so that nothing may leave it out
+    uint64_t calls;     // so far
+    uint64_t disturbed; // of these: other programs had the core in between, in every try
 };
 
 // Makes the generators of the problem's inputs, with random seeds. stream_loop_close frees them.
