@@ -114,9 +114,11 @@ $(B)/bin/bench_stream: $(call objects,$(addprefix tests/bench/,draw.c point.c st
 $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/gpu/neighbour.o $(B)/tests/bench/samples.o $(B)/client.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
-$(B)/bin/stream: $(call objects,$(wildcard tests/gpu/stream_*.c) tests/bench/draw.c tests/bench/point.c) $(B)/executor.a
+STREAM := $(call objects,$(wildcard tests/gpu/stream_*.c) tests/bench/draw.c)
+$(B)/bin/stream: $(STREAM) $(B)/tests/bench/point.o $(B)/executor.a
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call archives_of,$$@) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
+$(B)/tests/gpu/test_stream_run: $(STREAM) $(B)/executor.a $(B)/client.a
 $(B)/tests/bench/test_draw: $(B)/tests/bench/draw.o $(B)/executor.a
 $(B)/tests/cheats/test_cpu: $(call objects,$(addprefix tests/cheats/,battery.c compose.c exec.c))
 $(B)/tests/executor/gpu/device/test_kernels: $(B)/executor/gpu/device/kernels_host.o
