@@ -4,7 +4,7 @@
 // drawn in place, it is copied, or another process copies it. Daemon and loops take turns, each with
 // fresh memory; medians over the turns are printed.
 //  bench_stream [POINTS [ROUNDS [TURNS [PROBLEM…]]]]   points of each template, default 3; blocks of
-//                            four calls of a turn, default 40; turns, default 5; default all problems
+//                            four calls of a turn, default 24; turns, default 3; default all problems
 #include "client/pool/job_client.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
@@ -250,9 +250,9 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     struct session *session = NULL;
     struct session_options options = {.local = true, .quiet = true};
-    struct bench bench = {.loop.rounds = 40};
+    struct bench bench = {.loop.rounds = 24};
     struct err err = ERR_INIT;
-    uint64_t points = 3, turns = 5;
+    uint64_t points = 3, turns = 3;
     char search[64];
     (void)snprintf(search, sizeof(search), "stream-%llx", (unsigned long long)stats_entropy());
     if ((argc > 1 && parse_u64(&points, argv[1], 1, 9, "POINTS", &err) < 0) ||
