@@ -40,7 +40,7 @@ struct bench {
     unsigned objects;
     struct stream_loop loop;
     double difference[FILLERS][POINTS_MAX]; // |log2| of each point
-    size_t points;
+    size_t points[FILLERS];
 };
 
 // ---- code ----
@@ -166,12 +166,11 @@ static void print_point(struct bench *bench, const struct point *point,
         double apart = measured.log2 - loop[filler].log2;
         printf("; %s %.3f: %+.1f %%", filler_name[filler], exp2(loop[filler].log2),
                100 * (exp2(apart) - 1));
-        if (bench->points < POINTS_MAX) {
-            bench->difference[filler][bench->points] = fabs(apart);
+        if (!isnan(apart) && bench->points[filler] < POINTS_MAX) {
+            bench->difference[filler][bench->points[filler]++] = fabs(apart);
         }
     }
     printf("\n");
-    bench->points += bench->points < POINTS_MAX;
 }
 
 // Daemon and loops in turns.
@@ -269,16 +268,18 @@ int main(int argc, char **argv)
     for (int i = 4; i < argc; i++) {
         compare_problem(&bench, argv[i], points, turns);
     }
-    for (enum stream_filler filler = 0; filler < FILLERS && bench.points > 0; filler++) {
+    for (enum stream_filler filler = 0; filler < FILLERS; filler++) {
         double *difference = bench.difference[filler];
-        double median = stats_median(difference, bench.points); // which sorts
+        size_t count = bench.points[filler];
+        double median = stats_median(difference, count); // which sorts
         printf("%zu points, new data %s: the two differ by %.1f %% in the median and %.1f %% at "
                "most\n",
-               bench.points, filler_name[filler], 100 * (exp2(median) - 1),
-               100 * (exp2(difference[bench.points - 1]) - 1));
+               count, filler_name[filler], 100 * (exp2(median) - 1),
+               count > 0 ? 100 * (exp2(difference[count - 1]) - 1) : (double)NAN);
     }
-    printf("%llu of %llu calls were made while other programs had the core as well\n",
-           (unsigned long long)bench.loop.disturbed, (unsigned long long)bench.loop.calls);
+    printf("%llu of %llu blocks count; another process's data costs %.1f us of asking and waking\n",
+           (unsigned long long)bench.loop.counted, (unsigned long long)bench.loop.blocks,
+           bench.loop.handover_ns / (double)bench.loop.handovers / 1e3);
     job_client_close(bench.pool);
     session_free(session);
     if (file_remove_tree(bench.folder, &err) != 0) {

@@ -126,15 +126,18 @@ void point_release(struct point *point)
 
 // ---- all turns ----
 
-// The median over turns of the double that lies `offset` bytes into each measurement.
+// The median over turns of the double that lies `offset` bytes into each measurement; turns in which
+// it is NaN do not count.
 static double median_of(const struct point *point, size_t offset)
 {
     double value[POINT_TURNS_MAX];
+    size_t count = 0;
 
     for (size_t i = 0; i < point->turns; i++) {
-        memcpy(&value[i], (const char *)&point->measured[i] + offset, sizeof(double));
+        memcpy(&value[count], (const char *)&point->measured[i] + offset, sizeof(double));
+        count += !isnan(value[count]);
     }
-    return stats_median(value, point->turns);
+    return stats_median(value, count);
 }
 
 void point_median(const struct point *point, size_t cases, struct point_measured *ret)

@@ -213,6 +213,7 @@ static void read_results(struct stream_loop *loop, const struct tensors *tensors
 static bool call_once(struct stream_loop *loop, const struct shape_case *shape,
                       const struct tensors *tensors, size_t arm, double *ret)
 {
+    double asked = now_ns(CLOCK_THREAD_CPUTIME_ID);
     struct writing writing;
     char byte = 0;
 
@@ -225,29 +226,26 @@ static bool call_once(struct stream_loop *loop, const struct shape_case *shape,
     double start = now_ns(CLOCK_THREAD_CPUTIME_ID);
     loop->arm[arm](tensors->at, shape->i, shape->f);
     *ret = now_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+    if (tensors->producer > 0) {
+        loop->handover_ns += start - asked;
+        loop->handovers++;
+    }
     double wall_ns = now_ns(CLOCK_MONOTONIC) - writing.start_ns;
     read_results(loop, tensors);
     return wall_ns - writing.cpu_ns - *ret < AWAY_NS;
 }
 
-// Returns what a call took before which nobody else had the core; when that does not succeed, what
-// the last try took. *spare is how many calls may be made again.
-static double call(struct stream_loop *loop, const struct shape_case *shape,
-                   const struct tensors *tensors, size_t arm, uint64_t *spare)
+// Calls the arm until nobody else had the core. Returns whether that has succeeded. *spare is how many
+// calls may be made again.
+static bool call(struct stream_loop *loop, const struct shape_case *shape,
+                 const struct tensors *tensors, size_t arm, int64_t *spare, double *ret)
 {
-    double ns = 0;
+    bool alone = call_once(loop, shape, tensors, arm, ret);
 
-    loop->calls++;
-    if (call_once(loop, shape, tensors, arm, &ns)) {
-        return ns;
+    for (size_t i = 1; !alone && i < TRIES && (*spare)-- > 0; i++) {
+        alone = call_once(loop, shape, tensors, arm, ret);
     }
-    for (size_t i = 1; i<TRIES && * spare> 0; i++, --*spare) {
-        if (call_once(loop, shape, tensors, arm, &ns)) {
-            return ns;
-        }
-    }
-    loop->disturbed++;
-    return ns;
+    return alone;
 }
 
 // Keeps this process, and those that it starts, on the core where it is.
@@ -266,32 +264,51 @@ static void stay(cpu_set_t *ret_before)
     }
 }
 
+// Makes one block, A B B A or B A A B. Returns whether it counts.
+static bool run_block(struct stream_loop *loop, const struct shape_case *shape,
+                      const struct tensors *tensors, bool turned, int64_t *spare,
+                      double ret_ns[2][2])
+{
+    bool alone = true;
+
+    for (size_t j = 0; j < 4; j++) {
+        size_t arm = (j == 1 || j == 2) != turned;
+        alone = call(loop, shape, tensors, arm, spare, &ret_ns[arm][j > 1]) && alone;
+    }
+    return alone;
+}
+
 void stream_loop_run(struct stream_loop *loop, const struct shape_case *shape,
                      enum stream_filler filler, struct point_case *ret)
 {
     double *ratio = xcalloc(loop->rounds, sizeof(*ratio));
     double *ns[2] = {xcalloc(2 * loop->rounds, sizeof(double)),
                      xcalloc(2 * loop->rounds, sizeof(double))};
-    uint64_t spare = 4 * loop->rounds; // as many again as there are to be
+    int64_t spare = 4 * (int64_t)loop->rounds; // as many again as there are to be
     struct tensors tensors;
+    size_t count = 0;
     cpu_set_t before;
 
     stay(&before);
     open_tensors(loop, shape, filler, &tensors);
     for (size_t i = 0; i < WARM_UP + loop->rounds; i++) {
-        size_t block = i < WARM_UP ? 0 : i - WARM_UP;
-        double sum[2] = {0, 0};
-        for (size_t j = 0; j < 4; j++) {
-            size_t arm = (i & 1) ^ (j == 1 || j == 2);
-            double took = call(loop, shape, &tensors, arm, &spare);
-            ns[arm][2 * block + (j > 1)] = took;
-            sum[arm] += 0.5 * log2(took);
+        double took[2][2];
+        if (!run_block(loop, shape, &tensors, i & 1, &spare, took) || i < WARM_UP) {
+            continue;
         }
-        ratio[block] = sum[0] - sum[1];
+        for (size_t arm = 0; arm < 2; arm++) {
+            memcpy(&ns[arm][2 * count], took[arm], sizeof(took[arm]));
+        }
+        ratio[count++] = 0.5 * log2(took[0][0] * took[0][1] / (took[1][0] * took[1][1]));
     }
-    *ret = (struct point_case){.log2 = stats_median(ratio, loop->rounds),
-                               .baseline_ns = stats_median(ns[0], 2 * loop->rounds),
-                               .candidate_ns = stats_median(ns[1], 2 * loop->rounds)};
+    loop->blocks += loop->rounds;
+    loop->counted += count;
+    bool enough = count >= (loop->rounds + 3) / 4;
+    *ret = (struct point_case){
+        .log2 = enough ? stats_median(ratio, count) : (double)NAN,
+        .baseline_ns = enough ? stats_median(ns[0], 2 * count) : (double)NAN,
+        .candidate_ns = enough ? stats_median(ns[1], 2 * count) : (double)NAN,
+    };
     close_tensors(loop, &tensors);
     (void)sched_setaffinity(0, sizeof(before), &before);
     free(ratio);
