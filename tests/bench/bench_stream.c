@@ -102,15 +102,16 @@ static bool compiles(void *owner, const struct point *point)
 
 // ---- the comparison ----
 
-// What the measured log2 would be if an empty launch took no time.
-static double without_launch(const struct problem *problem, const struct point_measured *measured)
+// The speedup of the measured medians, in log2, if every launch had taken so much less.
+static double of_medians(const struct problem *problem, const struct point_measured *measured,
+                         double less_ns)
 {
-    double sum = 0, empty = measured->overhead_ns;
+    double sum = 0;
 
     for (size_t i = 0; i < problem->bench_count; i++) {
         const struct point_case *of = &measured->of_case[i];
         sum += problem->bench[i].weight *
-               (of->log2 + log2(1 - empty / of->baseline_ns) - log2(1 - empty / of->candidate_ns));
+               log2((of->baseline_ns - less_ns) / (of->candidate_ns - less_ns));
     }
     return sum;
 }
@@ -148,6 +149,7 @@ static void print_point(struct bench *bench, const struct point *point,
     const struct problem *problem = bench->dir.problem;
     struct point_measured measured;
     double low = point->measured[0].log2, high = low;
+    double handover_ns = bench->loop.handover_ns / (double)bench->loop.handovers;
 
     point_median(point, problem->bench_count, &measured);
     for (size_t i = 1; i < point->turns; i++) {
@@ -159,9 +161,10 @@ static void print_point(struct bench *bench, const struct point *point,
     for (size_t i = 0; i < problem->bench_count; i++) {
         print_case(problem, i, &measured, loop);
     }
-    printf("   measured %.3f (%.3f to %.3f; without %.1f us of launching %.3f)",
-           exp2(measured.log2), exp2(low), exp2(high), measured.overhead_ns / 1e3,
-           exp2(without_launch(problem, &measured)));
+    printf(
+        "   measured %.3f (%.3f to %.3f; its medians %.3f, with %.1f us less for each launch %.3f)",
+        exp2(measured.log2), exp2(low), exp2(high), exp2(of_medians(problem, &measured, 0)),
+        handover_ns / 1e3, exp2(of_medians(problem, &measured, handover_ns)));
     for (enum stream_filler filler = 0; filler < FILLERS; filler++) {
         double apart = measured.log2 - loop[filler].log2;
         printf("; %s %.3f: %+.1f %%", filler_name[filler], exp2(loop[filler].log2),

@@ -21,10 +21,7 @@ struct answer {
 
 static void take(struct point_measured *ret, const struct result *result)
 {
-    *ret = (struct point_measured){.log2 = result->speedup->log2,
-                                   .half_width = (result->speedup->hi - result->speedup->lo) / 2,
-                                   .overhead_ns =
-                                       isnan(result->overhead_ns) ? 0 : result->overhead_ns};
+    *ret = (struct point_measured){.log2 = result->speedup->log2};
     for (size_t i = 0; i < result->cases_count && i < PROBLEM_CASE_MAX; i++) {
         const struct case_result *of = &result->cases[i];
         ret->of_case[i] = (struct point_case){.log2 = of->speedup->log2,
@@ -142,10 +139,7 @@ static double median_of(const struct point *point, size_t offset)
 
 void point_median(const struct point *point, size_t cases, struct point_measured *ret)
 {
-#define MEDIAN(field) median_of(point, offsetof(struct point_measured, field))
-    ret->log2 = MEDIAN(log2);
-    ret->half_width = MEDIAN(half_width);
-    ret->overhead_ns = MEDIAN(overhead_ns);
+    ret->log2 = median_of(point, offsetof(struct point_measured, log2));
     for (size_t i = 0; i < cases && i < PROBLEM_CASE_MAX; i++) {
         size_t at = offsetof(struct point_measured, of_case) + i * sizeof(struct point_case);
         ret->of_case[i] = (struct point_case){
@@ -153,5 +147,4 @@ void point_median(const struct point *point, size_t cases, struct point_measured
             .baseline_ns = median_of(point, at + offsetof(struct point_case, baseline_ns)),
             .candidate_ns = median_of(point, at + offsetof(struct point_case, candidate_ns))};
     }
-#undef MEDIAN
 }

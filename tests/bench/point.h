@@ -20,9 +20,7 @@ struct point_case {
 
 // One measurement.
 struct point_measured {
-    double log2;        // of the speedup over all cases
-    double half_width;  // of its interval, in log2
-    double overhead_ns; // of an empty launch, which the times contain; 0: not known
+    double log2;                                 // of the speedup over all cases
     struct point_case of_case[PROBLEM_CASE_MAX]; // in the order of problem.bench
 };
 
