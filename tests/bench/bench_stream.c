@@ -1,10 +1,10 @@
 // Does what kcast measures agree with what a program sees that streams new data? For points of the
-// problems' templates this prints the speedup over the baseline twice: as the daemon measures it,
-// and as a loop in this process sees it that fills new inputs by a generator of its own and calls
-// baseline and candidate in turns, with nothing in between: no sandbox, no poison, no other
-// process.
-//  bench_stream [POINTS [ROUNDS]]   points of each template, default 3; calls of each arm,
-//                                   default 200
+// problems' templates this prints times and speedups as the daemon measures them and as a loop in
+// this process sees them (tests/bench/stream_loop.h), to which new data comes in three ways: it is
+// drawn in place, it is copied, or another process copies it. Daemon and loops take turns, each with
+// fresh memory; medians over the turns are printed.
+//  bench_stream [POINTS [ROUNDS [TURNS [PROBLEM…]]]]   points of each template, default 3; blocks of
+//                            four calls of a turn, default 24; turns, default 3; default all problems
 #include "client/pool/job_client.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
@@ -12,241 +12,239 @@
 #include "common/parse.h"
 #include "common/stats.h"
 #include "problem/template.h"
+#include "tests/bench/point.h"
 #include "tests/bench/samples.h"
+#include "tests/bench/stream_loop.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define RING 1 // sets of tensors that take turns
-
-typedef void entry_function(void **pointer, const int64_t *integer, const double *scalar);
+#define POINTS_MAX 64 // of all problems, in the summary
 
 static const char *const problem_name[] = {"conv2d", "histogram", "rmsnorm",  "scan",
                                            "sgemm",  "softmax",   "transpose"};
 
-// ---- calling code ----
+static const char *const filler_name[FILLERS] = {"in place", "by copy", "by another process"};
 
-static const char *type_of(enum dtype dtype)
+// One problem and what is compiled for it.
+struct bench {
+    struct job_client *pool;
+    struct problem_dir dir;
+    char *folder; // of the compiled objects
+    unsigned objects;
+    struct stream_loop loop;
+    double difference[FILLERS][POINTS_MAX]; // |log2| of each point
+    size_t points[FILLERS];
+};
+
+// ---- code ----
+
+static void write_file(const struct bench *bench, const char *name, const void *data, size_t len)
 {
-    switch (dtype) {
-    case DTYPE_F32:
-        return "float";
-    case DTYPE_F64:
-        return "double";
-    case DTYPE_I32:
-        return "int32_t";
-    case DTYPE_I64:
-        return "int64_t";
-    default:
-        return "uint8_t";
+    struct err err = ERR_INIT;
+    char *path = xasprintf("%s/%s", bench->folder, name);
+
+    if (file_replace(path, data, len, false, &err) < 0) {
+        die(&err);
     }
+    free(path);
 }
 
-// Runs gcc as kcast-exec does and returns whether it succeeded.
-static bool run_gcc(const char *from, const char *to)
+// Runs gcc with the flags that docs/problems.md documents, without a word about what it refuses.
+static bool run_gcc(const char *folder, const char *to)
 {
     pid_t pid = fork();
     int status = -1;
 
     if (pid == 0) {
-        (void)execlp("gcc", "gcc", "-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast",
-                     "-fPIC", "-shared", "-w", "-o", to, from, "-lm", (char *)NULL);
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (chdir(folder) == 0 && null >= 0 && dup2(null, STDERR_FILENO) >= 0) {
+            (void)execlp("gcc", "gcc", "-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast",
+                         "-fPIC", "-shared", "-nostartfiles", "-include", "problem.h", "-o", to,
+                         "source.c", "glue.c", "-lm", (char *)NULL);
+        }
         _exit(127);
     }
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-// Writes the source with a function `call` behind it that unpacks the arguments, and compiles it.
-static entry_function *compile(const struct problem *problem, const char *dir, const char *name,
-                               const char *source)
+// Returns the entry of a source, or NULL when it does not compile. Each object has another path:
+// dlopen would return the same object for the same path.
+static entry_function *compile(struct bench *bench, const void *source, size_t len)
 {
-    struct strbuf text = STRBUF_INIT;
-    char path[512], to[512];
+    struct strbuf header = STRBUF_INIT, glue = STRBUF_INIT;
+    char *to = xasprintf("%s/object%u.so", bench->folder, bench->objects++);
 
-    strbuf_addf(&text, "#include <stdint.h>\n%s\n", source);
-    strbuf_addf(&text, "void call(void **p, const int64_t *i, const double *f)\n{\n    %s(",
-                problem->entry);
-    for (size_t t = 0; t < problem->tensor_count; t++) {
-        bool in = problem->tensor[t].direction == DIRECTION_IN;
-        strbuf_addf(&text, "%s(%s%s *)p[%zu]", t > 0 ? ", " : "", in ? "const " : "",
-                    type_of(problem->tensor[t].dtype), t);
-    }
-    for (size_t p = 0; p < problem->param_count; p++) {
-        strbuf_addf(&text, ", %s[%zu]", problem->param[p].type == PARAM_F64 ? "f" : "i", p);
-    }
-    strbuf_adds(&text, ");\n}\n");
-    snprintf(path, sizeof(path), "%s/%s.c", dir, name);
-    FILE *file = fopen(path, "w");
-    if (!file || fputs(text.data, file) < 0 || fclose(file) != 0) {
-        fprintf(stderr, "benchmark: %s cannot be written\n", path);
-        exit(1);
-    }
-    snprintf(to, sizeof(to), "%s/%s.so", dir, name);
-    void *object = run_gcc(path, to) ? dlopen(to, RTLD_NOW | RTLD_LOCAL) : NULL;
-    strbuf_release(&text);
-    return object ? (entry_function *)(uintptr_t)dlsym(object, "call") : NULL;
+    problem_header(bench->dir.problem, false, &header);
+    problem_glue(bench->dir.problem, false, &glue);
+    write_file(bench, "problem.h", header.data, header.len);
+    write_file(bench, "glue.c", glue.data, glue.len);
+    write_file(bench, "source.c", source, len);
+    void *object = run_gcc(bench->folder, to) ? dlopen(to, RTLD_NOW | RTLD_LOCAL) : NULL;
+    strbuf_release(&header);
+    strbuf_release(&glue);
+    free(to);
+    return object ? (entry_function *)(uintptr_t)dlsym(object, "kcast_entry") : NULL;
 }
 
-// ---- streaming ----
-
-// A normal or uniform value by the C library's generator; what a real program is fed looks alike.
-static double draw(const struct tensor *tensor)
+static bool compiles(void *owner, const struct point *point)
 {
-    double a = tensor->value[0], b = tensor->value[1], u = drand48();
+    struct bench *bench = owner;
 
-    switch (tensor->distribution) {
-    case VALUES_NORMAL:
-        return a + b * sqrt(-2 * log(1 - u)) * cos(6.283185307179586 * drand48());
-    case VALUES_ZIPF: // the continuous power law with that exponent, cut at count
-        return floor(pow(1 + u * (pow(a, 1 - b) - 1), 1 / (1 - b))) - 1;
-    default:
-        return a + (b - a) * u;
-    }
-}
-
-static void fill(const struct tensor *tensor, void *out, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        double value = draw(tensor);
-        switch (tensor->dtype) {
-        case DTYPE_F32:
-            ((float *)out)[i] = (float)value;
-            break;
-        case DTYPE_F64:
-            ((double *)out)[i] = value;
-            break;
-        case DTYPE_I32:
-            ((int32_t *)out)[i] = (int32_t)value;
-            break;
-        case DTYPE_I64:
-            ((int64_t *)out)[i] = (int64_t)value;
-            break;
-        default:
-            ((uint8_t *)out)[i] = (uint8_t)value;
-            break;
-        }
-    }
-}
-
-static double thread_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
-// Returns the median time of the baseline over that of the candidate for one shape, in log2.
-static double stream(const struct problem *problem, const struct shape_case *shape,
-                     entry_function *const arm[2], size_t rounds)
-{
-    void *tensor[RING][PROBLEM_TENSOR_MAX];
-    size_t count[PROBLEM_TENSOR_MAX];
-    struct err err = ERR_INIT;
-    double *ratio = xcalloc(rounds, sizeof(*ratio));
-
-    for (size_t t = 0; t < problem->tensor_count; t++) {
-        if (problem_elements(problem, t, shape, &count[t], &err) != 0) {
-            die(&err);
-        }
-        for (size_t r = 0; r < RING; r++) {
-            tensor[r][t] = aligned_alloc(64, (count[t] * 8 + 63) / 64 * 64);
-            memset(tensor[r][t], 0, count[t] * 8);
-        }
-    }
-    for (size_t i = 0, at = 0; i < rounds; i++) {
-        double ns[2] = {0, 0};
-        for (size_t j = 0; j < 4; j++, at = (at + 1) % RING) {
-            size_t which = (i & 1) ^ (j == 1 || j == 2);
-            for (size_t t = 0; t < problem->tensor_count; t++) {
-                if (problem->tensor[t].direction != DIRECTION_OUT) {
-                    fill(&problem->tensor[t], tensor[at][t], count[t]);
-                }
-            }
-            double start = thread_ns();
-            arm[which](tensor[at], shape->i, shape->f);
-            ns[which] += 0.5 * log2(thread_ns() - start);
-        }
-        ratio[i] = ns[0] - ns[1];
-    }
-    double median = stats_median(ratio, rounds);
-    for (size_t t = 0; t < problem->tensor_count; t++) {
-        for (size_t r = 0; r < RING; r++) {
-            free(tensor[r][t]);
-        }
-    }
-    free(ratio);
-    return median;
+    return (bench->loop.arm[1] = compile(bench, point->source.data, point->source.len));
 }
 
 // ---- the comparison ----
 
-// number makes the object's path another one for each candidate: dlopen would return the same object
-// for the same path.
-static void compare(struct job_client *pool, const struct problem_dir *dir, const char *folder,
-                    size_t number, const char *name, const char *source, entry_function *baseline,
-                    size_t rounds)
+// The speedup of the measured medians, in log2, if every launch had taken so much less.
+static double of_medians(const struct problem *problem, const struct point_measured *measured,
+                         double less_ns)
 {
-    const struct problem *problem = dir->problem;
-    char file[32];
-    snprintf(file, sizeof(file), "candidate%zu", number);
-    entry_function *arm[2] = {baseline, compile(problem, folder, file, source)};
-    struct digest digest;
-    struct samples samples;
-    double streamed = 0;
+    double sum = 0;
 
-    job_client_add_blob(pool, source, strlen(source), &digest);
-    samples_run(pool, &samples, dir, &digest, 1, 0);
-    if (arm[1] && samples.count == 1) {
-        for (size_t i = 0; i < problem->bench_count; i++) {
-            streamed += problem->bench[i].weight * stream(problem, &problem->bench[i], arm, rounds);
-        }
-        printf("%-10s %-44s measured %7.3f +- %.3f   streamed %7.3f   %+6.2f %%\n", problem->name,
-               name, exp2(samples.log2[0]), exp2(samples.log2[0]) * samples.half_width[0] * log(2),
-               exp2(streamed), 100 * (exp2(samples.log2[0] - streamed) - 1));
-    } else {
-        printf("%-10s %-44s has no speedup\n", problem->name, name);
+    for (size_t i = 0; i < problem->bench_count; i++) {
+        const struct point_case *of = &measured->of_case[i];
+        sum += problem->bench[i].weight *
+               log2((of->baseline_ns - less_ns) / (of->candidate_ns - less_ns));
     }
-    samples_release(&samples);
+    return sum;
 }
 
-static void compare_problem(struct job_client *pool, const char *problem, size_t points,
-                            size_t rounds)
+static void print_case(const struct problem *problem, size_t of,
+                       const struct point_measured *daemon,
+                       const struct point_measured loop[FILLERS])
 {
-    struct problem_dir dir;
+    const struct point_case *way[1 + FILLERS] = {&daemon->of_case[of]};
+    struct strbuf name = STRBUF_INIT;
+
+    for (size_t i = 0; i < FILLERS; i++) {
+        way[1 + i] = &loop[i].of_case[of];
+    }
+    problem_case_name(problem, &problem->bench[of], &name);
+    printf("   %-24s baseline", name.data);
+    for (size_t i = 0; i < ARRAY_LEN(way); i++) {
+        printf(" %8.1f", way[i]->baseline_ns / 1e3);
+    }
+    printf(" us, candidate");
+    for (size_t i = 0; i < ARRAY_LEN(way); i++) {
+        printf(" %7.1f", way[i]->candidate_ns / 1e3);
+    }
+    printf(" us, speedup");
+    for (size_t i = 0; i < ARRAY_LEN(way); i++) {
+        printf(" %6.3f", exp2(way[i]->log2));
+    }
+    printf("\n");
+    strbuf_release(&name);
+}
+
+static void print_point(struct bench *bench, const struct point *point,
+                        const struct point_measured loop[FILLERS])
+{
+    const struct problem *problem = bench->dir.problem;
+    struct point_measured measured;
+    double low = point->measured[0].log2, high = low;
+    double handover_ns = bench->loop.handover_ns / (double)bench->loop.handovers;
+
+    point_median(point, problem->bench_count, &measured);
+    for (size_t i = 1; i < point->turns; i++) {
+        low = fmin(low, point->measured[i].log2);
+        high = fmax(high, point->measured[i].log2);
+    }
+    printf("%s %s: measured; streamed in place, by copy, by another process\n", problem->name,
+           point->name.data);
+    for (size_t i = 0; i < problem->bench_count; i++) {
+        print_case(problem, i, &measured, loop);
+    }
+    printf(
+        "   measured %.3f (%.3f to %.3f; its medians %.3f, with %.1f us less for each launch %.3f)",
+        exp2(measured.log2), exp2(low), exp2(high), exp2(of_medians(problem, &measured, 0)),
+        handover_ns / 1e3, exp2(of_medians(problem, &measured, handover_ns)));
+    for (enum stream_filler filler = 0; filler < FILLERS; filler++) {
+        double apart = measured.log2 - loop[filler].log2;
+        printf("; %s %.3f: %+.1f %%", filler_name[filler], exp2(loop[filler].log2),
+               100 * (exp2(apart) - 1));
+        if (!isnan(apart) && bench->points[filler] < POINTS_MAX) {
+            bench->difference[filler][bench->points[filler]++] = fabs(apart);
+        }
+    }
+    printf("\n");
+}
+
+// Daemon and loops in turns.
+static void compare(struct bench *bench, struct point *point, uint64_t turns)
+{
+    const struct problem *problem = bench->dir.problem;
+    struct point loop[FILLERS] = {{.turns = 0}};
+
+    for (uint64_t turn = 0; turn < turns; turn++) {
+        if (point->turns <= turn && !point_measure(point, bench->pool, &bench->dir)) {
+            return;
+        }
+        for (enum stream_filler filler = 0; filler < FILLERS; filler++) {
+            struct point_measured *now = &loop[filler].measured[loop[filler].turns++];
+
+            for (size_t i = 0; i < problem->bench_count; i++) {
+                stream_loop_run(&bench->loop, &problem->bench[i], filler, &now->of_case[i]);
+                now->log2 += problem->bench[i].weight * now->of_case[i].log2;
+            }
+        }
+    }
+    struct point_measured seen[FILLERS];
+    for (enum stream_filler filler = 0; filler < FILLERS; filler++) {
+        point_median(&loop[filler], problem->bench_count, &seen[filler]);
+    }
+    print_point(bench, point, seen);
+}
+
+static void open_problem(struct bench *bench, const char *name)
+{
+    struct err err = ERR_INIT;
+    char *path = xasprintf("problems/cpu/%s", name);
+
+    if (problem_dir_load(&bench->dir, path, &err) < 0) {
+        die(&err);
+    }
+    free(path);
+    samples_add_problem(bench->pool, &bench->dir);
+    stream_loop_open(&bench->loop, bench->dir.problem);
+    bench->loop.arm[0] = compile(bench, bench->dir.baseline.data, bench->dir.baseline.len);
+    if (!bench->loop.arm[0]) {
+        (void)err_set(&err, ERR_INVALID, "%s/baseline.c does not compile here", bench->dir.path);
+        die(&err);
+    }
+}
+
+static void compare_problem(struct bench *bench, const char *name, uint64_t points, uint64_t turns)
+{
     struct err err = ERR_INIT;
     struct template *template = NULL;
-    char folder[] = "/tmp/kcast-stream.XXXXXX", path[64];
 
-    snprintf(path, sizeof(path), "problems/cpu/%s", problem);
-    if (problem_dir_load(&dir, path, &err) < 0 || !mkdtemp(folder) ||
-        template_parse(&template, (const char *)dir.template_source.data, dir.path, &err) < 0) {
+    open_problem(bench, name);
+    if (template_parse(&template, (const char *)bench->dir.template_source.data, bench->dir.path,
+                       &err) < 0) {
         die(&err);
     }
-    samples_add_problem(pool, &dir);
-    entry_function *baseline =
-        compile(dir.problem, folder, "baseline", (const char *)dir.baseline.data);
-    size_t count = template_point_count(template);
     for (size_t i = 0; i < points; i++) {
-        size_t point = (2 * i + 1) * count / (2 * points);
-        struct strbuf source = STRBUF_INIT, name = STRBUF_INIT;
-        template_source(template, point, &source);
-        template_point_name(template, point, &name);
-        compare(pool, &dir, folder, i, name.data, source.data, baseline, rounds);
-        strbuf_release(&source);
-        strbuf_release(&name);
+        struct point point;
+
+        if (!point_find(&point, bench->pool, &bench->dir, template,
+                        ((double)i + 0.5) / (double)points, compiles, bench)) {
+            (void)err_set(&err, ERR_NOT_FOUND, "no point of %s/template.c has a speedup",
+                          bench->dir.path);
+            die(&err);
+        }
+        compare(bench, &point, turns);
+        point_release(&point);
     }
-    if (file_remove_tree(folder, &err) != 0) {
-        die(&err);
-    }
+    stream_loop_close(&bench->loop);
     template_free(template);
-    problem_dir_release(&dir);
+    problem_dir_release(&bench->dir);
 }
 
 int main(int argc, char **argv)
@@ -254,19 +252,42 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     struct session *session = NULL;
     struct session_options options = {.local = true, .quiet = true};
-    struct job_client *pool = NULL;
+    struct bench bench = {.loop.rounds = 24};
     struct err err = ERR_INIT;
-    uint64_t points = 3, rounds = 200;
-    if ((argc > 1 && parse_u64(&points, argv[1], 1, 100, "POINTS", &err) < 0) ||
-        (argc > 2 && parse_u64(&rounds, argv[2], 3, 100000, "ROUNDS", &err) < 0) ||
+    uint64_t points = 3, turns = 3;
+    char search[64];
+    (void)snprintf(search, sizeof(search), "stream-%llx", (unsigned long long)stats_entropy());
+    if ((argc > 1 && parse_u64(&points, argv[1], 1, 9, "POINTS", &err) < 0) ||
+        (argc > 2 && parse_u64(&bench.loop.rounds, argv[2], 3, 100000, "ROUNDS", &err) < 0) ||
+        (argc > 3 && parse_u64(&turns, argv[3], 1, POINT_TURNS_MAX, "TURNS", &err) < 0) ||
         session_create(&session, &options, &err) < 0 ||
-        samples_open(&pool, session, "stream", &err) < 0) {
+        samples_open(&bench.pool, session, search, &err) < 0 ||
+        file_make_temp_dir(&bench.folder, "kcast-stream", &err) < 0) {
         die(&err);
     }
-    for (size_t i = 0; i < ARRAY_LEN(problem_name); i++) {
-        compare_problem(pool, problem_name[i], points, rounds);
+    for (size_t i = 0; i < ARRAY_LEN(problem_name) && argc <= 4; i++) {
+        compare_problem(&bench, problem_name[i], points, turns);
     }
-    job_client_close(pool);
+    for (int i = 4; i < argc; i++) {
+        compare_problem(&bench, argv[i], points, turns);
+    }
+    for (enum stream_filler filler = 0; filler < FILLERS; filler++) {
+        double *difference = bench.difference[filler];
+        size_t count = bench.points[filler];
+        double median = stats_median(difference, count); // which sorts
+        printf("%zu points, new data %s: the two differ by %.1f %% in the median and %.1f %% at "
+               "most\n",
+               count, filler_name[filler], 100 * (exp2(median) - 1),
+               count > 0 ? 100 * (exp2(difference[count - 1]) - 1) : (double)NAN);
+    }
+    printf("%llu of %llu blocks count; another process's data costs %.1f us of asking and waking\n",
+           (unsigned long long)bench.loop.counted, (unsigned long long)bench.loop.blocks,
+           bench.loop.handover_ns / (double)bench.loop.handovers / 1e3);
+    job_client_close(bench.pool);
     session_free(session);
+    if (file_remove_tree(bench.folder, &err) != 0) {
+        die(&err);
+    }
+    free(bench.folder);
     return 0;
 }

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call, from a bundle:
 #   tests/gpu/run.sh build/kernelcast.tar.xz [STEP…]
-# Steps: probe problems battery faults bench agree search (default: these) and pool, whose parts and their times are chosen by the
-# variables at the top of tests/gpu/pool.sh. KCAST_DEVICES: of the daemon, default cuda, all GPUs. KCAST_AGREE: agree.txt of another time,
-# to compare with. KCAST_SEED: of the battery's order, to see a run again. Keeps logs, reports and run files in $OUT, or in build/gpu when
-# that is not set. Prints a short table last.
+# Steps: probe problems battery faults bench stream agree search (default: these) and pool, whose parts and their times are chosen by the
+# variables at the top of tests/gpu/pool.sh. KCAST_DEVICES: of the daemon, default cuda, all GPUs. KCAST_STREAM: problems of the step
+# stream. KCAST_AGREE: agree.txt of another time, to compare with. KCAST_SEED: of the battery's order, to see a run again. Keeps logs,
+# reports and run files in $OUT, or in build/gpu when that is not set. Prints a short table last.
 set -u
 . "$(dirname "$0")/../support/until.sh"
 cd "$(dirname "$0")/../.."
 bundle=$1
 shift
-[ $# -gt 0 ] || set -- probe battery faults problems bench agree search
+[ $# -gt 0 ] || set -- probe battery faults problems bench stream agree search
 out=${OUT:-build/gpu}
 mkdir -p "$out"
 work=$(mktemp -d)
@@ -79,6 +79,7 @@ for name in "$@"; do
     battery) step battery "$bin/battery" "$work/kernelcast/share/kernelcast/cheats" ${KCAST_SEED:+"$KCAST_SEED"} ;;
     problems) KCAST_STEP_SECONDS=${KCAST_PROBLEM_SECONDS:-400} step problems check_problems ;;
     bench) step bench "$bin/bench_gpu" "${KCAST_RUNS:-100}" ${KCAST_KERNELS:-} ;;
+    stream) step stream "$bin/stream" "$KCAST_PROBLEMS" "${KCAST_STREAM_POINTS:-3}" 24 3 ${KCAST_STREAM:-} ;;
     agree) step agree "$bin/agree" "$KCAST_PROBLEMS" "${KCAST_POINTS:-6}" "$out/agree.txt" ${KCAST_AGREE:+"$KCAST_AGREE"} ;;
     search) step search search_all ;;
     faults) # has a daemon of its own, which it kills

@@ -153,6 +153,7 @@ static uint64_t hash_of(const struct job_info *info)
     struct job_info said = *info;
 
     said.age_seconds = 0;
+    said.ages = NULL;
     said.compile_seconds = 0;
     said.device = NULL;
     said.device_class = NULL; // the result names it, too

@@ -200,7 +200,7 @@ static void memory_that_is_used_up_loses_the_job(void **state)
 {
     need_compiler(*state);
     buries(*state, "oom:1", false, "MiB of memory left");
-    buries(*state, "oom:9", true, "MiB of memory left");
+    buries(*state, "oom:7", true, "MiB of memory left");
 }
 
 // Processes that have their context go on; no other one can be had.
