@@ -57,6 +57,12 @@ static void count_device(struct pass *pass, const char *device)
     }
 }
 
+// A candidate that is wrong is not timed: that phase has no seconds.
+static double spent(double seconds)
+{
+    return isnan(seconds) ? 0 : seconds;
+}
+
 static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
 {
     struct pass *pass = owner;
@@ -77,10 +83,10 @@ static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const s
     pass->done++;
     count_device(pass, result->device ? result->device : "none");
     pass->sums.compile += result->seconds->compile;
-    pass->sums.start += result->seconds->start;
-    pass->sums.inputs += result->seconds->inputs;
-    pass->sums.verify += result->seconds->verify;
-    pass->sums.time += result->seconds->time;
+    pass->sums.start += spent(result->seconds->start);
+    pass->sums.inputs += spent(result->seconds->inputs);
+    pass->sums.verify += spent(result->seconds->verify);
+    pass->sums.time += spent(result->seconds->time);
     pass->sums.held += result->seconds->held;
     pass->of_problem[tag]++;
     pass->held_s[tag] += result->seconds->held;
@@ -163,7 +169,7 @@ static void print_pass(const char *name, const struct pass *pass,
            s->held / pass->seconds / (double)pass->devices);
     printf("   device held %.1f ms each, compiled for %.0f ms each; ",
            s->held / (double)pass->done * 1e3, s->compile / (double)pass->done * 1e3);
-    if (isnan(rest)) {
+    if (s->start + s->verify + s->time <= 0) {
         printf("the executor does not say what for\n   ");
     } else {
         printf("start %.0f %%, verify %.0f %%, inputs %.0f %%, time %.0f %%, other %.0f %%\n   ",
