@@ -44,12 +44,13 @@ all_ready() {
     [ "$devices" -gt 0 ] && [ "$(grep -o '"state":"ready"' "$work/status.json" | wc -l)" -eq "$devices" ]
 }
 # Sets found to where a program listens; false while its log does not say.
-finds_url() { found=$(sed -n 's/.* \(url=\)*\(tcp:[^ ]*\).*/\2/p' "$work/$1.log" | tail -n 1) && [ -n "$found" ]; } # LOG
+finds_url() { found=$(sed -n 's/.* \(url=\)*\(tcp:[^ ]*\).*/\2/p' "$work/$1.log" 2>/dev/null | tail -n 1) && [ -n "$found" ]; } # LOG
 url_or_ended() { finds_url "$1" || ! kill -0 "$2" 2>/dev/null; }                                                    # LOG PID
 start_daemon() { # DEVICES, as in --devices; with a cache that has nothing
     stop
     rm -rf "$work/state"
     [ ! -f "$work/kcastd.log" ] || cat "$work/kcastd.log" >>"$work/earlier.log"
+    : >"$work/kcastd.log" # where the one before listened is not to be found in it
     "$bin/kcastd" --parent-death --listen tcp://127.0.0.1:0 --devices "$1" --state "$work/state" 2>"$work/kcastd.log" &
     daemon=$!
     within 120 url_or_ended kcastd $daemon
@@ -60,6 +61,7 @@ start_daemon() { # DEVICES, as in --devices; with a cache that has nothing
 start_worker() { # one that has learnt nothing
     [ -z "$worker" ] || { kill "$worker"; wait "$worker"; } 2>/dev/null
     rm -rf "$work/worker"
+    : >"$work/worker.log"
     "$bin/kcast-worker" --parent-death --listen tcp://127.0.0.1:0 --state "$work/worker" 2>"$work/worker.log" &
     worker=$!
     within 60 url_or_ended worker $worker
