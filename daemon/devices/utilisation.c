@@ -52,15 +52,11 @@ void device_utilisation(const struct device *device, uint64_t started_ns, uint64
                         double *ret_start, double *ret_minute)
 {
     uint64_t up_ns = now_ns > started_ns ? now_ns - started_ns : 0;
-    uint64_t minute_ns = up_ns < MINUTE_NS ? up_ns : MINUTE_NS, from_ns = now_ns - minute_ns;
-    double now_held_ns = 0, minute_held_ns = 0;
+    uint64_t minute_ns = up_ns < MINUTE_NS ? up_ns : MINUTE_NS;
+    uint64_t job_ns = device_job_ns(device, now_ns); // the hold that lasts
+    uint64_t inside_ns = job_ns < minute_ns ? job_ns : minute_ns;
 
-    if (device->job != 0) {
-        uint64_t since_ns = device->since_ns > from_ns ? device->since_ns : from_ns;
-
-        now_held_ns = (double)(now_ns - device->since_ns);
-        minute_held_ns = (double)(now_ns - since_ns);
-    }
-    *ret_start = part((double)device->held_ns + now_held_ns, up_ns);
-    *ret_minute = part(held_since(&device->minute, from_ns, now_ns) + minute_held_ns, minute_ns);
+    *ret_start = part((double)(device->held_ns + job_ns), up_ns);
+    *ret_minute = part(held_since(&device->minute, now_ns - minute_ns, now_ns) + (double)inside_ns,
+                       minute_ns);
 }

@@ -44,6 +44,17 @@ static void a_young_daemon_divides_by_its_age(void **state)
     assert_parts(&device, 100, 110, 0.3, 0.3);
 }
 
+static void a_device_that_is_kept_for_a_job_is_not_held_yet(void **state)
+{
+    struct device device = {.name = "d"};
+
+    (void)state;
+    device_lease(&device, 1, AT(104));
+    assert_parts(&device, 100, 108, 0, 0);
+    device_hold(&device, 1, AT(108));
+    assert_parts(&device, 100, 110, 0.2, 0.2);
+}
+
 static void the_minute_slides(void **state)
 {
     struct device device = {.name = "d"};
@@ -88,6 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_that_was_never_held_is_not_used),
         cmocka_unit_test(a_young_daemon_divides_by_its_age),
+        cmocka_unit_test(a_device_that_is_kept_for_a_job_is_not_held_yet),
         cmocka_unit_test(the_minute_slides),
         cmocka_unit_test(the_hold_that_lasts_counts),
         cmocka_unit_test(old_seconds_are_overwritten),
