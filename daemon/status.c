@@ -43,10 +43,8 @@ static void fill_device(struct device_info *info, const struct device *device,
     device_utilisation(device, parts->started_ns, now_ns, &info->utilisation,
                        &info->utilisation_minute);
     info->readings = device_readings(device, now_ns, &info->readings_count);
-    info->facts = xcalloc(device_class->facts_count + 1, sizeof(*info->facts));
-    for (size_t i = 0; i < device_class->facts_count; i++) {
-        message_copy(&fact_message, &info->facts[info->facts_count++], &device_class->facts[i]);
-    }
+    info->facts = message_copy_all(&fact_message, device_class->facts, device_class->facts_count);
+    info->facts_count = device_class->facts_count;
     if (device->has_control) {
         info->control = xmalloc(sizeof(*info->control));
         message_copy(&estimate_message, info->control, &device->last_control);

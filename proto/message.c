@@ -164,3 +164,13 @@ void message_copy(const struct message *message, void *to, const void *from)
         }
     }
 }
+
+void *message_copy_all(const struct message *message, const void *from, size_t count)
+{
+    char *ret = xcalloc(count + 1, message->size);
+
+    for (size_t i = 0; i < count; i++) {
+        message_copy(message, ret + i * message->size, (const char *)from + i * message->size);
+    }
+    return ret;
+}

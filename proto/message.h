@@ -101,6 +101,8 @@ bool message_equal(const struct message *message, const void *a, const void *b);
 
 // Makes *to a deep copy of *from. *to need not be initialised before.
 void message_copy(const struct message *message, void *to, const void *from);
+// Returns deep copies of the `count` messages of an array, malloc'd, with room for one more.
+void *message_copy_all(const struct message *message, const void *from, size_t count);
 
 // The message as one JSON object. The keys are the names of the fields in the order of the table;
 // absent fields are left out. Digests and bytes are in hexadecimal, bytes longer than 64 appear as

@@ -45,10 +45,7 @@ static size_t point_params(const struct generator *generator, size_t point, stru
 {
     const struct space_candidate *c = &recorded_of(generator)->space.candidate[point];
 
-    *ret = xcalloc(c->params_count + 1, sizeof(**ret));
-    for (size_t i = 0; i < c->params_count; i++) {
-        message_copy(&fact_message, &(*ret)[i], &c->params[i]);
-    }
+    *ret = message_copy_all(&fact_message, c->params, c->params_count);
     return c->params_count;
 }
 

@@ -78,10 +78,8 @@ static int record_session(struct sim_search *search, struct err *err)
                                 .at = NAN,
                                 .device_facts_count = head->device_facts_count};
 
-    event.device_facts = xcalloc(head->device_facts_count + 1, sizeof(*event.device_facts));
-    for (size_t i = 0; i < head->device_facts_count; i++) {
-        message_copy(&fact_message, &event.device_facts[i], &head->device_facts[i]);
-    }
+    event.device_facts =
+        message_copy_all(&fact_message, head->device_facts, head->device_facts_count);
     return pipeline_record(search->run, &search->run_state, RUN_SESSION, &event, err);
 }
 

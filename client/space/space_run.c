@@ -143,10 +143,7 @@ static int add_candidate(struct space *space, struct run *run, const struct run_
     ret->point = c->proposed.point;
     ret->digest = c->proposed.source;
     ret->params_count = c->proposed.params_count;
-    ret->params = xcalloc(ret->params_count + 1, sizeof(*ret->params));
-    for (size_t i = 0; i < ret->params_count; i++) {
-        message_copy(&fact_message, &ret->params[i], &c->proposed.params[i]);
-    }
+    ret->params = message_copy_all(&fact_message, c->proposed.params, ret->params_count);
     if (c->compiled) {
         ret->compiled = cut_compiled(c->compiled);
     }
@@ -172,10 +169,8 @@ static int make_head(struct space_head *head, struct run *run, const struct run_
     head->device_class =
         xstrdup(run_state->session.device_class ? run_state->session.device_class : "unknown");
     head->device_facts_count = run_state->session.device_facts_count;
-    head->device_facts = xcalloc(head->device_facts_count + 1, sizeof(*head->device_facts));
-    for (size_t i = 0; i < head->device_facts_count; i++) {
-        message_copy(&fact_message, &head->device_facts[i], &run_state->session.device_facts[i]);
-    }
+    head->device_facts =
+        message_copy_all(&fact_message, run_state->session.device_facts, head->device_facts_count);
     head->problem_json = started->problem_json;
     head->reference = started->reference;
     head->baseline_source = started->baseline;

@@ -19,11 +19,8 @@ void device_take_readings(struct device *device, struct fact *readings_taken, si
 struct fact *device_readings(const struct device *device, uint64_t now_ns, size_t *ret_count)
 {
     size_t count = device->readings_count;
-    struct fact *ret = xcalloc(count + 1, sizeof(*ret));
+    struct fact *ret = message_copy_all(&fact_message, device->readings, count);
 
-    for (size_t i = 0; i < count; i++) {
-        message_copy(&fact_message, &ret[i], &device->readings[i]);
-    }
     if (count > 0) {
         ret[count++] = (struct fact){.name = xstrdup("read_seconds_ago"),
                                      .value = clock_seconds(now_ns - device->read_ns)};

@@ -32,16 +32,6 @@ struct digest compile_input_key(const struct compile_input *input, bool sandbox_
     return digest_end(state);
 }
 
-static struct fact *copy_facts(const struct fact *facts, size_t count)
-{
-    struct fact *copy = xcalloc(count + 1, sizeof(*copy));
-
-    for (size_t i = 0; i < count; i++) {
-        message_copy(&fact_message, &copy[i], &facts[i]);
-    }
-    return copy;
-}
-
 static void add_known(struct compile_plan *plan, const struct compile_input *input,
                       const struct compile_known *known, struct bytes *object)
 {
@@ -50,7 +40,8 @@ static void add_known(struct compile_plan *plan, const struct compile_input *inp
     plan->known = bytes_take(object);
     plan->no_machine_code = !input->machine_code && !known->machine_code;
     if (has_features) {
-        plan->known_features = copy_facts(known->features, known->features_count);
+        plan->known_features =
+            message_copy_all(&fact_message, known->features, known->features_count);
         plan->known_features_count = known->features_count;
     }
 }
@@ -77,8 +68,8 @@ struct bytes compile_input_plan(const struct compile_input *input,
         plan.problem = bytes_take(&blobs[1]);
         plan.role = input->role;
         plan.hidden_seed = input->hidden_seed;
-        plan.facts = copy_facts(input->device_class->facts, input->device_class->facts_count);
         plan.facts_count = input->device_class->facts_count;
+        plan.facts = message_copy_all(&fact_message, input->device_class->facts, plan.facts_count);
         plan.features_only = input->features_only;
         plan.no_machine_code = !input->machine_code;
         if (!digest_is_zero(&known->object)) {

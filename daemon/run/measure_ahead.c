@@ -87,10 +87,9 @@ static void fill_plan(struct run *run, struct measure_plan *plan)
     plan->peak_bytes = device_class->peak_bytes;
     if (device_class->target) {
         plan->hidden_seed = run->hidden_seed;
-        plan->facts = xcalloc(device_class->facts_count + 1, sizeof(*plan->facts));
-        for (size_t i = 0; i < device_class->facts_count; i++) {
-            message_copy(&fact_message, &plan->facts[plan->facts_count++], &device_class->facts[i]);
-        }
+        plan->facts =
+            message_copy_all(&fact_message, device_class->facts, device_class->facts_count);
+        plan->facts_count = device_class->facts_count;
     }
 }
 
@@ -223,7 +222,7 @@ void measure_read(struct run *run)
         [RUN_BLOB_CANDIDATE] = job->object,
     };
 
-    run->cache_key = job_cache_key(job, run->parts->limits.sandbox_off);
+    run->cache_key = run_cache_key(run->parts, job);
     run->pending++;
     blob_load(run->parts->blobs, blobs, RUN_BLOB_COUNT, on_blobs, run);
     if (!run->fresh) {

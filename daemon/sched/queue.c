@@ -74,36 +74,38 @@ static void fill_bucket(struct queue *queue, const struct fair_terms *terms, dou
     queue->filled_s = now_s;
 }
 
-static struct queue_entry *first_of(struct queue *queue, enum queue_class in,
-                                    const struct fair_terms *terms)
+// Gives the classes in the order in which they are looked at now.
+static void take_turns(struct queue *queue, const struct fair_terms *terms, double now_s,
+                       enum queue_class ret[QUEUE_CLASS_COUNT])
 {
-    return (struct queue_entry *)fair_first(queue->fair[in], terms);
+    fill_bucket(queue, terms, now_s);
+    bool late = fair_count(queue->fair[QUEUE_NORMAL]) > 0 && queue->bucket_s <= 0;
+
+    ret[0] = late ? QUEUE_NORMAL : QUEUE_INTERACTIVE;
+    ret[1] = late ? QUEUE_INTERACTIVE : QUEUE_NORMAL;
+    ret[2] = QUEUE_SCAVENGE;
 }
 
 static struct queue_entry *first(struct queue *queue, const struct fair_terms *terms, double now_s)
 {
-    bool others = fair_count(queue->fair[QUEUE_NORMAL]) > 0;
+    enum queue_class turn[QUEUE_CLASS_COUNT];
+    struct fair_entry *found = NULL;
 
-    fill_bucket(queue, terms, now_s);
-    struct queue_entry *found = NULL;
-    if (!others || queue->bucket_s > 0) {
-        found = first_of(queue, QUEUE_INTERACTIVE, terms);
+    take_turns(queue, terms, now_s, turn);
+    for (int i = 0; i < QUEUE_CLASS_COUNT && !found; i++) {
+        found = fair_first(queue->fair[turn[i]], terms);
     }
-    found = found ? found : first_of(queue, QUEUE_NORMAL, terms);
-    found = found ? found : first_of(queue, QUEUE_INTERACTIVE, terms);
-    return found ? found : first_of(queue, QUEUE_SCAVENGE, terms);
+    return (struct queue_entry *)found;
 }
 
 size_t queue_preview(struct queue *queue, const struct fair_terms *terms, double now_s,
                      struct queue_entry **ret, size_t max)
 {
-    fill_bucket(queue, terms, now_s);
-    bool late = fair_count(queue->fair[QUEUE_NORMAL]) > 0 && queue->bucket_s <= 0;
-    const enum queue_class turn[QUEUE_CLASS_COUNT] = {late ? QUEUE_NORMAL : QUEUE_INTERACTIVE,
-                                                      late ? QUEUE_INTERACTIVE : QUEUE_NORMAL,
-                                                      QUEUE_SCAVENGE};
+    enum queue_class turn[QUEUE_CLASS_COUNT];
     struct fair_entry **entry = xcalloc(max + 1, sizeof(struct fair_entry *));
     size_t count = 0;
+
+    take_turns(queue, terms, now_s, turn);
     for (int i = 0; i < QUEUE_CLASS_COUNT; i++) {
         count += fair_preview(queue->fair[turn[i]], terms, entry + count, max - count);
     }
