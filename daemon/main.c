@@ -82,9 +82,8 @@ static const struct option_row option_table[] = {
      " it is judged"},
     {"share-processes", 0, OPTION_CHOICE, AT(share_processes), "WHO", "tenant", 0, 0,
      "all|tenant|search",
-     "whose candidates may be measured by one process of a GPU, one after the other: what a GPU "
-     "keeps"
-     " between them is not all cleared (docs/security.md)"},
+     "whose candidates may be measured by one process of a GPU, one after the other: what a GPU"
+     " keeps between them is not all cleared (docs/security.md)"},
     {"exec", 0, OPTION_TEXT, AT(exec), "PATH", NULL, 0, 0, NULL,
      "kcast-exec; default: beside kcastd, else in ../libexec/kernelcast"},
     {"exec-slack", 0, OPTION_DURATION, AT(slack_ns), "TIME", "120s", 0, 0, NULL,

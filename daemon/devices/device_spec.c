@@ -120,9 +120,8 @@ static const char *defect_of(const struct device_spec *device_spec, const struct
     if (gpu->reason || !gpu->pageable || device_spec->pageable) {
         return gpu->reason;
     }
-    return "its kernels could read the memory of kcast-exec, and with it how candidates are "
-           "judged; "
-           "load nvidia-uvm with uvm_disable_hmm=1, or allow it with --pageable-gpus";
+    return "its kernels could read the memory of kcast-exec, and with it how candidates are judged;"
+           " load nvidia-uvm with uvm_disable_hmm=1, or allow it with --pageable-gpus";
 }
 
 static int check_named(const struct device_spec *device_spec,

@@ -56,12 +56,9 @@ static void expect(struct lookahead *lookahead, struct job *job, size_t kept,
     }
 }
 
-static bool is_enough(const struct lookahead *lookahead, const struct queue_entry *next,
-                      size_t wanted)
+static bool is_enough(const struct lookahead *lookahead, struct queue_entry *next, size_t wanted)
 {
-    struct job *job = job_of_entry((struct queue_entry *)(uintptr_t)next);
-
-    return place_of(lookahead, job) < lookahead->count &&
+    return place_of(lookahead, job_of_entry(next)) < lookahead->count &&
            (lookahead->count >= wanted - wanted / 4 ||
             lookahead->count >= queue_count(lookahead->device_class->queue));
 }

@@ -1,6 +1,7 @@
 // One measurement on one device, called a run: it reads the blobs, tells the ledger, starts
 // kcast-exec and checks the outcome. It has the device from its start until the executor has ended.
-// What it needs besides a device can be read before there is one. Called by lifecycle.c. Decides nothing about what happens to the job afterwards.
+// What it needs besides a device can be read before there is one. Called by lifecycle.c. Decides
+// nothing about what happens to the job afterwards.
 #ifndef DAEMON_RUN_MEASURE_H
 #define DAEMON_RUN_MEASURE_H
 

@@ -63,9 +63,7 @@ static void drop_chunk(struct arena *arena)
 void arena_release(struct arena *arena)
 {
     if (arena->driver) {
-        while (arena->chunk_count > 0) {
-            drop_chunk(arena);
-        }
+        arena_cut(arena, 0);
         (void)arena->driver->address_free(arena->base, arena->reserved);
     }
     *arena = (struct arena){.driver = NULL};

@@ -44,19 +44,16 @@ static int time_nothing(struct gpu_harness *harness, double *ret_ns, struct err 
 static int measure_overhead(struct gpu_harness *harness, struct err *err)
 {
     double ns[OVERHEAD_RUNS];
+    int rc = 0;
 
-    for (size_t i = 0; i < OVERHEAD_RUNS && harness->gpu->overhead_ns == 0; i++) {
-        int rc = time_nothing(harness, &ns[i], err);
-
-        if (rc != 0) {
-            return rc;
+    if (harness->gpu->overhead_ns == 0) {
+        for (size_t i = 0; i < OVERHEAD_RUNS && rc == 0; i++) {
+            rc = time_nothing(harness, &ns[i], err);
         }
-        if (i + 1 == OVERHEAD_RUNS) {
-            harness->gpu->overhead_ns = stats_median(ns, OVERHEAD_RUNS);
-        }
+        harness->gpu->overhead_ns = rc == 0 ? stats_median(ns, OVERHEAD_RUNS) : 0;
     }
     harness->measurement->overhead_ns = harness->gpu->overhead_ns;
-    return 0;
+    return rc;
 }
 
 int gpu_harness_open(struct gpu_harness *harness, struct measurement *measurement, struct err *err)

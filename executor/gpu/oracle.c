@@ -84,12 +84,19 @@ static int take_reply(struct oracle *oracle, struct oracle_reply *reply, struct 
     return rc;
 }
 
-static int ask(struct oracle *oracle, const struct oracle_request *request,
+// Sends the request, with a descriptor unless fd < 0, and waits for the reply.
+static int ask(struct oracle *oracle, const struct oracle_request *request, int fd,
                struct oracle_reply *reply, struct err *err)
 {
     int rc = oracle_send(oracle->socket, request, sizeof(*request), err);
 
-    return rc == 0 ? take_reply(oracle, reply, err) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    if (fd >= 0 && fd_message_send(oracle->socket, "", 1, &fd, 1) != 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "talking to the oracle");
+    }
+    return take_reply(oracle, reply, err);
 }
 
 int oracle_ready(struct oracle *oracle, struct err *err)
@@ -97,7 +104,7 @@ int oracle_ready(struct oracle *oracle, struct err *err)
     struct oracle_request request = {.operation = ORACLE_READY};
     struct oracle_reply reply;
 
-    return ask(oracle, &request, &reply, err);
+    return ask(oracle, &request, -1, &reply, err);
 }
 
 void oracle_stop(struct oracle *oracle)
@@ -160,22 +167,6 @@ static const struct arena *shared_arena(const struct gpu *gpu, size_t number)
     return number == 0 ? &gpu->open : &gpu->kept;
 }
 
-// Sends the request with a descriptor, if there is one, and waits for the reply.
-static int ask_with(struct oracle *oracle, const struct oracle_request *request, int fd,
-                    struct err *err)
-{
-    int rc = oracle_send(oracle->socket, request, sizeof(*request), err);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (fd >= 0 && fd_message_send(oracle->socket, "", 1, &fd, 1) != 0) {
-        return err_set_errno(err, ERR_SYSTEM, errno, "talking to the oracle");
-    }
-    struct oracle_reply reply;
-    return take_reply(oracle, &reply, err);
-}
-
 // Has the oracle keep its first `count` chunks of the arena, and map chunk number `count` behind
 // them, if there is one.
 static int share_chunk(struct oracle *oracle, const struct gpu *gpu, size_t number, size_t count,
@@ -199,7 +190,8 @@ static int share_chunk(struct oracle *oracle, const struct gpu *gpu, size_t numb
         }
         request.bytes = arena->chunk_bytes[count];
     }
-    int rc = ask_with(oracle, &request, fd, err);
+    struct oracle_reply reply;
+    int rc = ask(oracle, &request, fd, &reply, err);
     if (fd >= 0) {
         close(fd);
     }
@@ -243,7 +235,7 @@ int oracle_check(struct oracle *oracle, const struct gpu *gpu, const struct inpu
         return rc;
     }
     struct oracle_reply reply;
-    rc = ask(oracle, &request, &reply, err);
+    rc = ask(oracle, &request, -1, &reply, err);
     if (rc == 0) {
         *ret = reply.answer;
     }

@@ -2,9 +2,9 @@
 // outputs of several input sets in a cache, so that the sets of verification, on which several arms
 // are launched, cost one run of the reference. Making and freeing memory costs more than most
 // references: new outputs take over the memory of outputs that nobody will ask for again, those of
-// other measurements and of timed launches. A failure of an EXPECT, which has
-// no reply, is kept and becomes the answer of the next CHECK. Nothing of a candidate runs here:
-// when the context breaks, the reference has broken it, and every later request fails.
+// other measurements and of timed launches. A failure of an EXPECT, which has no reply, is kept and
+// becomes the answer of the next CHECK. Nothing of a candidate runs here: when the context breaks,
+// the reference has broken it, and every later request fails.
 #include "executor/gpu/oracle_process.h"
 #include "common/clock.h"
 #include "executor/measurement.h"
@@ -322,7 +322,6 @@ static int take_shared(struct oracle_process *p, const struct oracle_request *re
     char byte, buf[256];
     int fd[FD_MESSAGE_MAX];
     size_t count = 0;
-
     struct arena *theirs = &p->theirs[request->arena];
 
     arena_cut(theirs, request->chunks);

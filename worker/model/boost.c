@@ -1,9 +1,9 @@
 // Design note. XGBoost keeps the last error in a thread-local string, and prints warnings to stderr
 // unless verbosity is 0. Its matrices are of the training alone and live as long as one call here.
 // Predictions are made in place (XGBoosterPredictFromDense), which only reads the booster and leaves
-// its result to the calling thread, so that threads need not wait for each other. nthread is 1 everywhere,
-// since matrices of a few hundred rows are slower with more threads, and so that sums are always
-// added in the same order.
+// its result to the calling thread, so that threads need not wait for each other. nthread is 1
+// everywhere, since matrices of a few hundred rows are slower with more threads, and so that sums are
+// always added in the same order.
 #include "worker/model/boost.h"
 
 #include "common/mem.h"
