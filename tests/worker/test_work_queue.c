@@ -101,8 +101,8 @@ static void closing_finishes_the_running_task_and_drops_the_others(void **state)
 // Two items that end only when both have begun, and a third behind them.
 struct meeting {
     sem_t begun[2];
-    int done;
-    int at_third; // how many were done when the third one ran
+    _Atomic int done; // counted on the loop thread, read by the third item
+    int at_third;     // how many were done when the third one ran
 };
 
 struct guest {

@@ -106,11 +106,38 @@ static void a_reference_that_does_not_compile_is_the_problems_fault(void **state
 
 // --- several jobs and requests
 
+// Submits a candidate that waits at the gate when it is measured.
+static uint64_t submit_gated(struct daemon_client *client, const char *search, const char *gate,
+                             enum job_kind kind)
+{
+    char *candidate = xasprintf("//! gate %s\n", gate);
+    struct job_spec spec = daemon_client_spec(client, candidate);
+
+    spec.kind = kind;
+    if (kind == JOB_COMPILE) {
+        spec.reference = (struct digest){0};
+        spec.baseline = (struct digest){0};
+    }
+    uint64_t job = daemon_client_submit_ok(client, search, "k", &spec).job;
+    free(candidate);
+    return job;
+}
+
+// The device is held until all have been submitted, and by the newcomer while the flood is counted.
+// The newcomer is compiled before, since nothing may be compiled while the device of a machine with
+// one core is busy.
 static void a_newcomer_overtakes_a_flood(void **state)
 {
     struct daemon_client *client = *state;
-    struct job_spec spec = daemon_client_spec(client, "int flood;\n");
+    char *held = daemon_client_gate(client, "held");
+    char *newcomer = daemon_client_gate(client, "newcomer");
+    const char *flood = "int flood;\n";
+    struct job_spec spec = daemon_client_spec(client, flood);
 
+    daemon_client_expect(client, submit_gated(client, "before", newcomer, JOB_COMPILE), JOB_DONE,
+                         0);
+    (void)submit_gated(client, "holds", held, JOB_MEASURE);
+    (void)daemon_client_gate_wait(held);
     for (uint64_t i = 0; i < 200; i++) {
         char key[16];
 
@@ -118,21 +145,22 @@ static void a_newcomer_overtakes_a_flood(void **state)
         spec.repeat = i + 1;
         (void)daemon_client_submit_ok(client, "flood", key, &spec);
     }
-    spec.candidate = daemon_client_put(client, "int one;\n", 9);
-    uint64_t one = daemon_client_submit_ok(client, "one", "k", &spec).job;
+    uint64_t one = submit_gated(client, "one", newcomer, JOB_MEASURE);
+    daemon_client_until(client, one, JOB_READY);
+    daemon_client_gate_open(held);
+    (void)daemon_client_gate_wait(newcomer);
+    assert_true(daemon_client_runs(client, "measure", flood) < 20);
+    daemon_client_gate_open(newcomer);
     daemon_client_expect(client, one, JOB_DONE, VERDICT_FASTER);
-    struct status status;
-    daemon_client_status(client, &status);
-    assert_true(status.states[JOB_QUEUED] + status.states[JOB_READY] > 20);
-    message_clear(&status_message, &status);
+    free(held);
+    free(newcomer);
 }
 
 static void status_tells_about_devices_and_jobs(void **state)
 {
     struct daemon_client *client = *state;
     char *gate = daemon_client_gate(client, "gate");
-    char *candidate = xasprintf("//! gate %s\n", gate);
-    uint64_t job = daemon_client_accepted(client, "k", candidate);
+    uint64_t job = submit_gated(client, "test", gate, JOB_MEASURE);
 
     (void)daemon_client_gate_wait(gate);
     daemon_client_until(client, job, JOB_RUNNING);
@@ -157,7 +185,6 @@ static void status_tells_about_devices_and_jobs(void **state)
     assert_int_equal(status.devices[0].jobs_done, 1);
     assert_non_null(status.devices[0].control);
     message_clear(&status_message, &status);
-    free(candidate);
     free(gate);
 }
 
