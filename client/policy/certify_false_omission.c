@@ -1,6 +1,7 @@
 // The false omission rate, estimated and bounded from audits. The bound comes from bets against
-// "the share of improvers among the discarded is m or more": their wealth rises with m, and a
-// bisection finds the smallest m at which it is large enough.
+// "the share of improvers among the discarded is m or more" (Waudby-Smith and Ramdas 2024,
+// "Estimating means of bounded random variables by betting", JRSS B 86, 1-27): their wealth rises
+// with m, and a bisection finds the smallest m at which it is large enough.
 #include "client/policy/certify.h"
 
 #include <math.h>
@@ -8,7 +9,14 @@
 
 #define BISECTIONS 40
 
-static const double bets[] = {0.25, 0.5, 0.9};
+// Where the wealth is at the beginning. A larger bet wins more while audits do not improve, and
+// loses more when one does.
+static const struct {
+    double bet;   // in (0,1]
+    bool varied;  // with the forecasts as control variate
+    double share; // of the wealth; their sum is 1
+} bets[] = {{1, false, 0.5},   {0.75, false, 0.1}, {0.5, false, 0.1}, {0.25, false, 0.1},
+            {0.9, true, 0.06}, {0.5, true, 0.07},  {0.25, true, 0.07}};
 #define BETS (sizeof(bets) / sizeof(bets[0]))
 
 // The forecast as a probability. A candidate without a forecast counts as 0: any number is a valid
@@ -26,24 +34,25 @@ static double corrected(const struct certify_row *row)
     return row->measured ? q + ((row->improves ? 1 : 0) - q) / row->propensity : q;
 }
 
-// The mean wealth of the bets that the share is below m. It rises with m, and its expectation is at
-// most 1 when the share is m or more.
+// The wealth of the bets that the share is below m. It rises with m, and its expectation is at most
+// 1 when the share is m or more. smallest and largest make the worst row cost a bet of 1 everything.
 static double wealth(const struct certify_row *rows, size_t n, double m, double smallest,
                      double largest)
 {
-    double log_plain[BETS] = {0}, log_varied[BETS] = {0}, sum = 0;
+    double log_wealth[BETS] = {0}, sum = 0;
     for (size_t i = 0; i < n; i++) {
         double gain = rows[i].measured ? (m - (rows[i].improves ? 1 : 0)) / rows[i].propensity : 0;
-        double varied = m - corrected(&rows[i]);
+        double plain = gain * smallest / (1 - m);
+        double varied = (m - corrected(&rows[i])) / (largest - m);
         for (size_t b = 0; b < BETS; b++) {
-            log_plain[b] += log1p(bets[b] * gain * smallest / (1 - m));
-            log_varied[b] += log1p(bets[b] * varied / (largest - m));
+            // Rounding must not make a loss larger than everything.
+            log_wealth[b] += log1p(fmax(bets[b].bet * (bets[b].varied ? varied : plain), -1));
         }
     }
     for (size_t b = 0; b < BETS; b++) {
-        sum += exp(fmin(log_plain[b], 700)) + exp(fmin(log_varied[b], 700));
+        sum += bets[b].share * exp(fmin(log_wealth[b], 700)); // exp(710) would overflow
     }
-    return sum / (2 * BETS);
+    return sum;
 }
 
 // The smallest m whose wealth reaches 1 / (1 - confidence).
@@ -81,6 +90,31 @@ static const char *obstacle(const struct certify_row *rows, size_t n, double con
     return NULL;
 }
 
+// Says what the audits show. The bound is rounded up.
+static void describe(struct false_omission *omission, double confidence)
+{
+    double upper = fmin(ceil(1000 * omission->upper - 1e-9) / 10, 100);
+    char *text = omission->text;
+    size_t size = sizeof(omission->text);
+    if (omission->shown && omission->improvers > 0) {
+        snprintf(text, size,
+                 "of the %zu discarded an estimated %.1f %% would have improved, with %g %% "
+                 "confidence at most %.1f %%, by %zu audits",
+                 omission->discarded, 100 * omission->share, 100 * confidence, upper,
+                 omission->audited);
+        return;
+    }
+    char found[32] = "none";
+    if (omission->improvers > 0) {
+        snprintf(found, sizeof(found), "%zu", omission->improvers);
+    }
+    snprintf(text, size,
+             "%s of %zu audit%s improved: with %g %% confidence at most %.1f %% of the %zu "
+             "discarded would have",
+             found, omission->audited, omission->audited == 1 ? "" : "s", 100 * confidence, upper,
+             omission->discarded);
+}
+
 struct false_omission certify_false_omission(const struct certify_row *rows, size_t n,
                                              double confidence)
 {
@@ -112,13 +146,11 @@ struct false_omission certify_false_omission(const struct certify_row *rows, siz
         }
     }
     omission.estimated = true;
+    omission.shown = omission.audited >= CERTIFY_AUDITS_LEAST;
     omission.hajek = improving / weights;
     omission.share = fmin(fmax(forecasts / (double)n + residuals / weights, 0), 1);
     // The share is at least that of the improvers that audits have found.
     omission.upper = fmax(upper_bound(rows, n, confidence), (double)omission.improvers / (double)n);
-    snprintf(omission.text, sizeof(omission.text),
-             "of the %zu discarded an estimated %.1f %% would have improved, with %g %% confidence "
-             "at most %.1f %%, by %zu audits",
-             n, 100 * omission.share, 100 * confidence, 100 * omission.upper, omission.audited);
+    describe(&omission, confidence);
     return omission;
 }

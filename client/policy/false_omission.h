@@ -7,7 +7,7 @@
 #include "client/policy/certify.h"
 #include "client/run/run_state.h"
 
-#define FALSE_OMISSION_CONFIDENCE 0.95 // of the upper bound
+#define FALSE_OMISSION_CONFIDENCE 0.9 // of the upper bound
 
 // certify_false_omission over all candidates of the run that were trusted or audited.
 struct false_omission false_omission_of_run(const struct run_state *run_state);
