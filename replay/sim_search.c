@@ -175,6 +175,11 @@ int sim_search_advance(struct sim_search *search, struct err *err)
     return rc;
 }
 
+const struct run_state *sim_search_run_state(const struct sim_search *search)
+{
+    return &search->run_state;
+}
+
 // --- its outcome
 
 // Counts the candidates that beat the incumbent of their decision by more than the margin, and

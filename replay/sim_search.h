@@ -4,6 +4,7 @@
 #ifndef REPLAY_SIM_SEARCH_H
 #define REPLAY_SIM_SEARCH_H
 
+#include "client/run/run_state.h"
 #include "common/err.h"
 #include "replay/recorded_space.h"
 #include "replay/search_outcome.h"
@@ -38,6 +39,8 @@ void sim_search_free(struct sim_search *search); // NULL is fine
 // Does what is possible at this simulated time. To be called after every step of the simulation.
 MUST_CHECK int sim_search_advance(struct sim_search *search, struct err *err);
 bool sim_search_done(const struct sim_search *search);
+// The run so far. It belongs to the search.
+const struct run_state *sim_search_run_state(const struct sim_search *search);
 // Fills *ret except given_seconds. The search is done.
 void sim_search_outcome(const struct sim_search *search, struct search_outcome *ret);
 

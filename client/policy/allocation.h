@@ -27,7 +27,7 @@
 
 // What one generator has brought and cost.
 struct allocation_share {
-    uint64_t considered;    // its candidates without duplicates
+    uint64_t considered;    // its candidates, duplicates included
     uint64_t measured;      // its candidates that have a result
     uint64_t improvements;  // how often one of its candidates became the incumbent
     double gain_log2;       // sum of the log2 by which they raised the incumbent

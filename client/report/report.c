@@ -192,15 +192,10 @@ static void add_progress(struct report *report)
     report->progress_count = 1;
     struct report_progress now = {0, 0};
     for (size_t i = 0; i < run_state->candidate_count; i++) {
-        if (run_state->candidate[i].proposed.duplicate_of != 0) {
-            continue;
-        }
         now.considered++;
         now.measured += run_state->candidate[i].result ? 1 : 0;
         report->progress[report->progress_count++] = now;
     }
-    report->saving =
-        run_state->measured > 0 ? (double)run_state->considered / (double)run_state->measured : NAN;
 }
 
 // Inserts the candidate into the table behind all that are better. The incumbent stays on top.
@@ -278,6 +273,7 @@ void report_init(struct report *report, const struct run_state *run_state)
     add_progress(report);
     add_top(report);
     count_fates(report);
+    report->counts = run_counts_of(run_state);
     report_add_pairs(report);
     report_add_reliability(report);
     report_add_missed(report);

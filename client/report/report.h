@@ -8,6 +8,8 @@
 #ifndef CLIENT_REPORT_REPORT_H
 #define CLIENT_REPORT_REPORT_H
 
+#include "client/policy/certify.h"
+#include "client/report/run_counts.h"
 #include "client/run/run_state.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,9 +34,9 @@
     X(COMPILE_ERROR, "compile-error", "does not compile")                                          \
     X(TRUSTED, "trusted", "not measured: the forecast was trusted")                                \
     X(SAME_OBJECT, "same-object", "not measured: same machine code as another")                    \
-    X(SAME_SOURCE, "same-source", "not considered: same source as another")                        \
+    X(SAME_SOURCE, "same-source", "not measured: same source as another")                          \
     X(LOST, "lost", "given up by the daemon")                                                      \
-    X(PENDING, "pending", "not finished")
+    X(PENDING, "pending", "never decided, or not finished")
 
 enum report_fate {
 #define X(id, name, text) FATE_##id,
@@ -110,12 +112,14 @@ struct report_coverage {
 struct report_missed {
     uint64_t trusted;    // decisions to trust, audited ones included
     uint64_t audited;    // trusted, but measured for the audit, with an outcome
+    bool shown;          // there are audits enough to show the estimates
     uint64_t improvers;  // audited and better than the incumbent of their time
     uint64_t unmeasured; // trusted and not measured
     double share;        // estimated share of improvers among the trusted; NaN without an audit
-    double share_hi;     // upper end of its one-sided 95 % confidence interval
+    double share_hi;     // upper end of its one-sided interval of FALSE_OMISSION_CONFIDENCE
     double estimate;     // estimated improvers among the unmeasured
     double estimate_hi;
+    char text[CERTIFY_TEXT]; // all this as a sentence without a full stop
 };
 
 // The forecasts against a forecaster that always says the average of what was measured before.
@@ -156,7 +160,7 @@ struct report {
     uint64_t controls;               // measurements with an A/A control
     uint64_t controls_off;           // A/A controls whose interval does not hold 0
     bool sandbox_off;                // something was compiled or measured outside the sandbox
-    double saving;                   // considered / measured; NaN when nothing was measured
+    struct run_counts counts;        // what became of the candidates, and what forecasts saved
 };
 
 // Computes everything. report_release frees it; the run state stays the caller's.

@@ -218,8 +218,7 @@ void report_chart_measured(struct strbuf *out, const struct report *report, bool
         all[i] = (struct svg_point){x, y, y, x, NULL};
     }
     svg_begin(out, &frame, "Candidates considered against candidates measured",
-              "A line far below the diagonal means that most candidates were judged without a "
-              "measurement.");
+              "A line far below the diagonal means that most candidates were not measured.");
     svg_band(out, &frame, "saved", all, n, false);
     svg_band(out, &frame, "band", point, n, false);
     svg_axes(out, &frame);

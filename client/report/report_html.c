@@ -1,8 +1,9 @@
-// Design. The page is read from the top: the answer (how much faster, how sure), its price
-// (considered against measured), then the figures behind it. A section is a function that appends;
-// it does not depend on other sections and handles an empty run. Numbers come from struct report,
-// texts from the run file. Every text is escaped by text_add_markup().
+// Design. The page is read from the top: the answer (how much faster, how sure), its price (what was
+// measured, and what forecasts saved), then the figures behind it. A section is a function that
+// appends; it does not depend on other sections and handles an empty run. Numbers come from struct
+// report, texts from the run file. Every text is escaped by text_add_markup().
 #include "client/report/report_html.h"
+#include "client/policy/false_omission.h"
 #include "client/report/report_charts.h"
 #include "client/report/report_model.h"
 #include "client/report/report_sections.h"
@@ -109,7 +110,7 @@ static void add_strip(struct strbuf *out, const struct report *report)
     } part[] = {{"fill-blue", "measured, correct"},
                 {"fill-orange", "failed"},
                 {"fill-grey", "trusted to the forecast"},
-                {"fill-pale", "other"}};
+                {"fill-pale", "duplicate or never reached"}};
     uint64_t count[4] = {0}, total = 0;
     for (size_t fate = 0; fate < FATE_COUNT; fate++) {
         for (size_t i = 0; i < 4; i++) {
@@ -143,15 +144,17 @@ static void add_strip(struct strbuf *out, const struct report *report)
 
 static void add_price(struct strbuf *out, const struct report *report)
 {
-    const struct run_state *run_state = report->run_state;
+    const struct run_counts *counts = &report->counts;
     strbuf_adds(out, "<div><p class=\"claim\"><b>");
-    text_add_count(out, run_state->considered);
+    text_add_count(out, counts->considered);
     strbuf_adds(out, "</b> candidates considered, <b>");
-    text_add_count(out, run_state->measured);
-    strbuf_adds(out, "</b> measured");
-    if (report->saving >= 1.05) {
-        strbuf_addf(out, ": <b>%.*f times fewer</b>", report->saving >= 9.95 ? 0 : 1,
-                    report->saving);
+    text_add_count(out, counts->measured);
+    strbuf_adds(out, "</b> measured, <b>");
+    text_add_count(out, counts->row[RUN_COUNT_TRUSTED]);
+    strbuf_adds(out, "</b> trusted to their forecast");
+    if (counts->saving >= RUN_COUNTS_SAVING_LEAST) {
+        strbuf_addf(out, ": <b>%.*f times fewer measurements</b>", counts->saving >= 9.95 ? 0 : 1,
+                    counts->saving);
     }
     strbuf_adds(out, ".</p>");
     add_strip(out, report);
@@ -206,7 +209,7 @@ static void add_cost_tiles(struct strbuf *out, const struct report *report)
                                     (double)report->missed.unmeasured);
         strbuf_adds(&note, " of device time not spent");
     } else {
-        strbuf_adds(&note, "every candidate was measured");
+        strbuf_adds(&note, "no forecast was trusted");
     }
     if (run_state->input_tokens + run_state->output_tokens > 0) {
         strbuf_adds(&note, "; ");
@@ -217,19 +220,37 @@ static void add_cost_tiles(struct strbuf *out, const struct report *report)
     strbuf_release(&note);
 }
 
+// An estimate where there are audits enough and one of them improved, else only its bound.
+static void add_missed(struct strbuf *out, struct strbuf *note, const struct report_missed *missed)
+{
+    unsigned long long audited = missed->audited;
+    double most = ceil(missed->estimate_hi), confidence = 100 * FALSE_OMISSION_CONFIDENCE;
+    if (missed->shown && missed->improvers > 0) {
+        strbuf_addf(out, missed->estimate >= 10 ? "%.0f" : "%.1f", missed->estimate);
+        strbuf_addf(note, "by %llu audits; at most %.0f (%g\xE2\x80\xAF%%)", audited, most,
+                    confidence);
+        return;
+    }
+    strbuf_addf(out, "at most %.0f", most);
+    if (missed->improvers == 0) {
+        strbuf_addf(note, "none of %llu audits improved (%g\xE2\x80\xAF%%)", audited, confidence);
+    } else {
+        strbuf_addf(note, "%llu of %llu audits improved (%g\xE2\x80\xAF%%)",
+                    (unsigned long long)missed->improvers, audited, confidence);
+    }
+}
+
 static void add_missed_tile(struct strbuf *out, const struct report_missed *missed)
 {
     open_tile(out, "Improvements missed");
     struct strbuf note = STRBUF_INIT;
-    if (missed->audited == 0) {
+    if (missed->audited == 0 || !isfinite(missed->estimate_hi)) {
         strbuf_adds(out, NDASH);
-        strbuf_adds(&note, missed->trusted == 0 ? "nothing was left unmeasured"
-                                                : "no audit has finished yet");
+        strbuf_adds(&note, missed->trusted == 0   ? "nothing was left unmeasured"
+                           : missed->audited == 0 ? "no audit has finished yet"
+                                                  : "not every one had a chance of being audited");
     } else {
-        strbuf_addf(out, missed->estimate >= 10 || missed->estimate < 0.05 ? "%.0f" : "%.1f",
-                    missed->estimate);
-        strbuf_addf(&note, "by %llu audits; at most %.0f (95\xE2\x80\xAF%%)",
-                    (unsigned long long)missed->audited, ceil(missed->estimate_hi));
+        add_missed(out, &note, missed);
     }
     close_tile(out, strbuf_text(&note));
     strbuf_release(&note);
@@ -308,10 +329,11 @@ static void add_charts(struct strbuf *out, const struct report *report)
                "measured candidate, and the dashed line is "
                "the baseline.",
                report_chart_best);
-    add_figure(out, report, "Considered against measured",
-               "The further the line lies below the diagonal, the more candidates were judged "
-               "without the device.",
-               report_chart_measured);
+    add_figure(
+        out, report, "Considered against measured",
+        "The further the line lies below the diagonal, the more candidates were not measured: "
+        "trusted to their forecast, not compiled, there already or never reached.",
+        report_chart_measured);
     add_figure(out, report, "Forecast against outcome",
                "Each dot is a candidate that was forecast and then measured: on the diagonal the "
                "forecast was exact, in a shaded cell it named "

@@ -2,6 +2,7 @@
 // jansson refuses NaN and invalid UTF-8, so every number passes show_number() and every text passes
 // text().
 #include "client/report/report_json.h"
+#include "client/policy/false_omission.h"
 #include "client/report/report_text.h"
 #include "client/report/run_json.h"
 #include "client/report/run_width.h"
@@ -125,9 +126,10 @@ static json_t *missed_of(const struct report_missed *missed)
     json_object_set_new(ret, "audited", count(missed->audited));
     json_object_set_new(ret, "improvers", count(missed->improvers));
     json_object_set_new(ret, "unmeasured", count(missed->unmeasured));
-    json_object_set_new(ret, "share", show_number(missed->share));
+    json_object_set_new(ret, "confidence", show_number(FALSE_OMISSION_CONFIDENCE));
+    json_object_set_new(ret, "share", show_number(missed->shown ? missed->share : NAN));
     json_object_set_new(ret, "share_at_most", show_number(missed->share_hi));
-    json_object_set_new(ret, "estimate", show_number(missed->estimate));
+    json_object_set_new(ret, "estimate", show_number(missed->shown ? missed->estimate : NAN));
     json_object_set_new(ret, "estimate_at_most", show_number(missed->estimate_hi));
     return ret;
 }
@@ -189,6 +191,7 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "finished", json_boolean(run_state->finished));
     json_object_set_new(object, "reason", text(run_state->finish_reason));
     json_object_set_new(object, "best", best_of(report));
+    json_object_set_new(object, "counts", run_counts_json(&report->counts));
     json_object_set_new(object, "candidates", count(run_state->candidate_count));
     json_object_set_new(object, "considered", count(run_state->considered));
     json_object_set_new(object, "compiled", count(run_state->compiled_ok));
@@ -199,7 +202,7 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "trusted", count(run_state->trusted));
     json_object_set_new(object, "audited", count(run_state->audited));
     json_object_set_new(object, "reused", count(run_state->reused));
-    json_object_set_new(object, "saving", show_number(report->saving));
+    json_object_set_new(object, "saving", show_number(report->counts.saving));
     json_object_set_new(object, "device_seconds", show_number(run_state->device_seconds));
     json_object_set_new(object, "compile_seconds", show_number(run_state->compile_seconds));
     json_object_set_new(object, "wall_seconds", show_number(run_state->wall_seconds));

@@ -10,6 +10,7 @@
 #include "common/stats.h"
 #include "proto/bins.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,9 +271,11 @@ void report_add_missed(struct report *report)
         .audited = known.audited,
         .improvers = known.improvers,
         .unmeasured = known.discarded - known.audited,
+        .shown = known.shown,
         .share = known.share,
         .share_hi = known.estimated ? known.upper : NAN,
         .estimate = known.estimated ? fmax(known.share * all - found, 0) : NAN,
         .estimate_hi = known.estimated ? fmax(known.upper * all - found, 0) : NAN,
     };
+    snprintf(report->missed.text, sizeof report->missed.text, "%s", known.text);
 }

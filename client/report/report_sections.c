@@ -190,6 +190,38 @@ static void add_guarantee(struct strbuf *out, const struct run_state *run_state)
     free(sentence);
 }
 
+// Adds a row of a table of counts, with a bar whose full width is `most`.
+static void add_count_row(struct strbuf *out, const char *meaning, uint64_t count, const char *fill,
+                          uint64_t most)
+{
+    strbuf_addf(out, "<tr><td>%s</td><td class=\"right\">", meaning);
+    text_add_count(out, count);
+    strbuf_addf(out, "</td><td><span class=\"bar %s\" style=\"width:%.1f%%\"></span></td></tr>\n",
+                fill, 100 * (double)count / (double)most);
+}
+
+// Adds the rows whose sum is what was considered, and the sum.
+static void add_counts(struct strbuf *out, const struct run_counts *counts)
+{
+    static const char *const fill[RUN_COUNT_ROW_COUNT] = {
+        [RUN_COUNT_MEASURED] = "fill-blue",  [RUN_COUNT_AUDIT] = "fill-blue",
+        [RUN_COUNT_TRUSTED] = "fill-grey",   [RUN_COUNT_NOT_COMPILED] = "fill-orange",
+        [RUN_COUNT_DUPLICATE] = "fill-pale", [RUN_COUNT_NOT_REACHED] = "fill-pale",
+        [RUN_COUNT_NO_RESULT] = "fill-pale",
+    };
+    strbuf_adds(out, "<div class=\"card scroll\" "
+                     "style=\"padding-left:0;padding-right:0\"><table class=\"tally\"><tbody>\n");
+    for (enum run_count_row row = 0; row < RUN_COUNT_ROW_COUNT; row++) {
+        if (counts->row[row] > 0 || row < RUN_COUNT_NO_RESULT) {
+            add_count_row(out, run_count_meaning(row), counts->row[row], fill[row],
+                          counts->considered);
+        }
+    }
+    strbuf_adds(out, "<tr><td><b>considered</b></td><td class=\"right\"><b>");
+    text_add_count(out, counts->considered);
+    strbuf_adds(out, "</b></td><td></td></tr>\n</tbody></table></div>\n");
+}
+
 void report_section_fates(struct strbuf *out, const struct report_page *page)
 {
     const struct report *report = page->report;
@@ -202,28 +234,21 @@ void report_section_fates(struct strbuf *out, const struct report_page *page)
     }
     strbuf_adds(out,
                 "<section><h2>What happened to every candidate</h2><p>Each is in exactly one row.");
-    if (report->missed.audited > 0) {
-        strbuf_adds(out, " Of the measured ones ");
-        text_add_count(out, report->missed.audited);
-        strbuf_addf(out,
-                    " had been trusted and were measured as an audit; %" PRIu64
-                    " of these turned out to be an improvement.",
-                    report->missed.improvers);
+    if (report->missed.trusted > 0) {
+        strbuf_adds(out, " Of trusted forecasts: ");
+        text_add_markup(out, report->missed.text);
+        strbuf_adds(out, ".");
     }
     add_guarantee(out, report->run_state);
-    strbuf_adds(out, "</p>\n<div class=\"card scroll\" "
+    strbuf_adds(out, "</p>\n");
+    add_counts(out, &report->counts);
+    strbuf_adds(out, "<p>The same in detail:</p>\n<div class=\"card scroll\" "
                      "style=\"padding-left:0;padding-right:0\"><table class=\"tally\"><tbody>\n");
-    for (size_t i = 0; i < FATE_COUNT; i++) {
-        if (report->fate_count[i] == 0) {
-            continue;
+    for (enum report_fate fate = 0; fate < FATE_COUNT; fate++) {
+        if (report->fate_count[fate] > 0) {
+            add_count_row(out, report_fate_meaning(fate), report->fate_count[fate],
+                          report_fate_fill(fate), most);
         }
-        strbuf_addf(out, "<tr><td>%s</td><td class=\"right\">",
-                    report_fate_meaning((enum report_fate)i));
-        text_add_count(out, report->fate_count[i]);
-        strbuf_addf(out,
-                    "</td><td><span class=\"bar %s\" style=\"width:%.1f%%\"></span></td></tr>\n",
-                    report_fate_fill((enum report_fate)i),
-                    100 * (double)report->fate_count[i] / (double)most);
     }
     strbuf_adds(out, "</tbody></table></div></section>\n");
 }

@@ -4,6 +4,7 @@
 #include "client/policy/false_omission.h"
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
+#include "client/report/run_counts.h"
 #include "client/report/run_json.h"
 #include "client/report/run_width.h"
 #include "client/run/wall_time.h"
@@ -60,40 +61,45 @@ static json_t *risk_object(const struct run_state *run_state)
 
     return json_pack("{s:I, s:I, s:I, s:o, s:o, s:f}", "discarded", (json_int_t)missed.discarded,
                      "audited", (json_int_t)missed.audited, "improvers",
-                     (json_int_t)missed.improvers, "share", show_number(missed.share), "at_most",
+                     (json_int_t)missed.improvers, "share",
+                     show_number(missed.shown ? missed.share : NAN), "at_most",
                      missed.estimated ? show_number(missed.upper) : json_null(), "confidence",
                      FALSE_OMISSION_CONFIDENCE);
 }
 
 static json_t *make_object(const struct run_state *run_state, const char *path)
 {
-    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
-                     "s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",  //
-                     "best", best_object(run_state),                                //
-                     "problem", run_state->started.problem,                         //
-                     "considered", (json_int_t)run_state->considered,               //
-                     "compile_failed", (json_int_t)run_state->compile_failed,       //
-                     "forecast", (json_int_t)run_state->forecasts,                  //
-                     "measured", (json_int_t)run_state->measured,                   //
-                     "audited", (json_int_t)run_state->audited,                     //
-                     "trusted", (json_int_t)run_state->trusted,                     //
-                     "reused", (json_int_t)run_state->reused,                       //
-                     "records", (json_int_t)run_state->records,                     //
-                     "device_seconds", show_number(run_state->device_seconds),      //
-                     "wall_seconds", show_number(run_state->wall_seconds),          //
-                     "reason", show_text(run_state->finish_reason),                 //
-                     "run", path,                                                   //
-                     "risk", risk_object(run_state),                                //
-                     "guarantee", run_json_guarantee(run_state),                    //
-                     "generators", run_json_generators(run_state),                  //
-                     "wall", run_json_wall(run_state),                              //
-                     "work", run_json_work(run_state),                              //
-                     "devices", run_json_devices(run_state),                        //
-                     "width", run_width_json(&run_state->started),                  //
-                     "llm", "proposals", (json_int_t)run_state->proposals, "known", //
-                     (json_int_t)run_state->known, "input_tokens",                  //
-                     (json_int_t)run_state->input_tokens, "output_tokens",          //
-                     (json_int_t)run_state->output_tokens, "cost", run_state->model_cost);
+    struct run_counts counts = run_counts_of(run_state);
+    return json_pack(
+        "{s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",  //
+        "best", best_object(run_state),                                //
+        "problem", run_state->started.problem,                         //
+        "counts", run_counts_json(&counts),                            //
+        "saving", show_number(counts.saving),                          //
+        "considered", (json_int_t)run_state->considered,               //
+        "compile_failed", (json_int_t)run_state->compile_failed,       //
+        "forecast", (json_int_t)run_state->forecasts,                  //
+        "measured", (json_int_t)run_state->measured,                   //
+        "audited", (json_int_t)run_state->audited,                     //
+        "trusted", (json_int_t)run_state->trusted,                     //
+        "reused", (json_int_t)run_state->reused,                       //
+        "records", (json_int_t)run_state->records,                     //
+        "device_seconds", show_number(run_state->device_seconds),      //
+        "wall_seconds", show_number(run_state->wall_seconds),          //
+        "reason", show_text(run_state->finish_reason),                 //
+        "run", path,                                                   //
+        "risk", risk_object(run_state),                                //
+        "guarantee", run_json_guarantee(run_state),                    //
+        "generators", run_json_generators(run_state),                  //
+        "wall", run_json_wall(run_state),                              //
+        "work", run_json_work(run_state),                              //
+        "devices", run_json_devices(run_state),                        //
+        "width", run_width_json(&run_state->started),                  //
+        "llm", "proposals", (json_int_t)run_state->proposals, "known", //
+        (json_int_t)run_state->known, "input_tokens",                  //
+        (json_int_t)run_state->input_tokens, "output_tokens",          //
+        (json_int_t)run_state->output_tokens, "cost", run_state->model_cost);
 }
 
 static void describe_best(const struct run_state *run_state, struct strbuf *out)
@@ -112,6 +118,47 @@ static void describe_best(const struct run_state *run_state, struct strbuf *out)
                     (unsigned long long)fastest->proposed.candidate, name_of(fastest), text);
     } else {
         strbuf_adds(out, "no candidate was correct");
+    }
+}
+
+// What is said of a row of the counts beyond its number: what a forecast saved, what was measured
+// twice; "" for the others.
+static void describe_row(const struct run_state *run_state, const struct run_counts *counts,
+                         enum run_count_row row, char *out, size_t size)
+{
+    *out = '\0';
+    if (row == RUN_COUNT_MEASURED) {
+        snprintf(out, size, "; %llu again before a record counted",
+                 (unsigned long long)run_state->records);
+    } else if (row == RUN_COUNT_TRUSTED && counts->saving >= RUN_COUNTS_SAVING_LEAST) {
+        snprintf(out, size, ": %.1f times fewer measurements", counts->saving);
+    }
+}
+
+// Prints what became of the candidates: rows whose sum is what was considered.
+static void print_counts(const struct run_state *run_state)
+{
+    static const struct {
+        const char *label, *text;
+    } rows[RUN_COUNT_ROW_COUNT] = {
+        [RUN_COUNT_MEASURED] = {"measured", ", besides audits"},
+        [RUN_COUNT_AUDIT] = {"audits", " measured though their forecast was trusted"},
+        [RUN_COUNT_TRUSTED] = {"trusted", " forecasts, without measuring"},
+        [RUN_COUNT_NOT_COMPILED] = {"failed", " did not compile"},
+        [RUN_COUNT_DUPLICATE] = {"duplicates", " had the source or the object of another"},
+        [RUN_COUNT_NOT_REACHED] = {"not reached", " before the search ended"},
+        [RUN_COUNT_NO_RESULT] = {"no result", " were given up by the daemon, or are under way"},
+    };
+    struct run_counts counts = run_counts_of(run_state);
+    char more[64];
+    printable_printf(stdout, "considered  %llu, each in one of the rows below\n",
+                     (unsigned long long)counts.considered);
+    for (enum run_count_row row = 0; row < RUN_COUNT_ROW_COUNT; row++) {
+        if (row != RUN_COUNT_NO_RESULT || counts.row[row] > 0) {
+            describe_row(run_state, &counts, row, more, sizeof(more));
+            printable_printf(stdout, "%-11s %llu%s%s\n", rows[row].label,
+                             (unsigned long long)counts.row[row], rows[row].text, more);
+        }
     }
 }
 
@@ -200,19 +247,8 @@ static void print_table(const struct run_state *run_state, const char *path)
     if (best && best->proposed.params_count > 0) {
         printable_printf(stdout, "\n");
     }
-    printable_printf(
-        stdout, "considered  %llu (%llu did not compile, %llu were the same object as another)\n",
-        (unsigned long long)run_state->considered, (unsigned long long)run_state->compile_failed,
-        (unsigned long long)run_state->reused);
-    printable_printf(
-        stdout,
-        "measured    %llu, %llu of them as audits of trusted forecasts; %llu again before a "
-        "record counted\n",
-        (unsigned long long)run_state->measured, (unsigned long long)run_state->audited,
-        (unsigned long long)run_state->records);
+    print_counts(run_state);
     print_generators(run_state);
-    printable_printf(stdout, "trusted     %llu forecasts, without measuring\n",
-                     (unsigned long long)run_state->trusted);
     print_guarantee(run_state);
     if (missed.discarded > 0) {
         printable_printf(stdout, "missed      %s\n", missed.text);

@@ -124,7 +124,7 @@ static int apply_proposed(struct run_state *run_state, struct run_proposed *even
     }
     run_state->candidate[run_state->candidate_count++] =
         (struct run_state_candidate){.proposed = *event};
-    run_state->considered += event->duplicate_of == 0;
+    run_state->considered++;
     *event = (struct run_proposed){0};
     return 0;
 }

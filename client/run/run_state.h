@@ -75,7 +75,7 @@ struct run_state {
     size_t incumbent_count;
     struct run_certified certified; // the latest threshold; zeroed before the first
     size_t certifications;          // number of thresholds so far
-    uint64_t considered;            // candidates proposed, without duplicates of a source
+    uint64_t considered;            // candidates proposed, duplicates included
     uint64_t compiled_ok;           // candidates that compiled
     uint64_t compile_failed;        // candidates that did not compile
     uint64_t forecasts;             // forecasts that were made

@@ -18,9 +18,12 @@ as_before() { sed -e 's/,"incomplete":false,"no_machine_code":false//g' -e 's/,"
 "$bin/kcast" report finished.run --json >report.json 2>err || die 'the finished run has no report'
 grep -q '"wall":{"recorded":false,"not_recorded":2\.5[0-9]*,"start_up":null,"measuring":null,' report.json ||
     die "the report of a run of before does not say that its times are not recorded: $(cat report.json)"
-# What is said since then.
-sed 's/"wall":{[^}]*},"work":{[^}]*},"devices":\[[^]]*\],//' report.json >report.then
+# What is said since then, and that nothing was saved, as no forecast was trusted.
+grep -q '"counts":{"considered":24,"measured":18,"audits":0,"trusted":0,"not_compiled":0,"duplicates":6,' report.json ||
+    die "the rows of a run of before: $(cat report.json)"
+sed -e 's/"wall":{[^}]*},"work":{[^}]*},"devices":\[[^]]*\],//' -e 's/"counts":{[^}]*},//' -e 's/"confidence":0.9[0-9]*,//' report.json >report.then
 as_before report.then
+sed -i 's/"saving":1.33[0-9]*,/"saving":null,/' finished.report.json
 same report.then finished.report.json 'the report of a run of before'
 "$bin/kcast" export finished.run >run.jsonl 2>err || die 'the finished run is not exported'
 as_before run.jsonl

@@ -57,8 +57,10 @@ static void numbers_of_a_search_add_up(void **state)
     assert_int_equal(report->missed.unmeasured, made.run_state.trusted);
     assert_int_equal(report->missed.audited, made.run_state.audited);
     assert_true(report->any_correct && report->best);
-    assert_true(fabs(report->saving -
-                     (double)made.run_state.considered / (double)made.run_state.measured) < 1e-12);
+    // Only what was trusted is saved: not what did not compile or was there already.
+    assert_true(
+        fabs(report->counts.saving - (double)(made.run_state.measured + made.run_state.trusted) /
+                                         (double)made.run_state.measured) < 1e-12);
     release(&made);
 }
 
@@ -187,6 +189,7 @@ static void a_language_models_answers_and_cost_are_shown(void **state)
     expect_page(&run_state, "The forecasts were <b>worse than</b> always saying the average");
     expect_page(&run_state, "7 by json_schema, 5 by text");
     expect_page(&run_state, "24,000 in, 1,200 out; 2,100 a forecast");
+    expect_page(&run_state, "measured, <b>0</b> trusted to their forecast.</p>"); // none is saved
     expect_page(&run_state, "0.25, at the worker");
     run_state.candidate[3].forecast_reason = xstrdup("late & <lost>");
     message_clear(&forecast_message, run_state.candidate[3].forecast);
@@ -231,6 +234,20 @@ static void audit_estimates_what_was_missed(void **state)
     assert_true(fabs(report.missed.estimate - (28 * report.missed.share - 2)) < 1e-12);
     assert_true(report.missed.share_hi > report.missed.share && report.missed.share_hi <= 1);
     assert_true(fabs(report.missed.estimate_hi - (28 * report.missed.share_hi - 2)) < 1e-12);
+    // From 8 audits the estimate is not said, only the bound.
+    assert_false(report.missed.shown);
+    expect_page(&run_state, "<dd>at most ");
+    expect_page(&run_state, "2 of 8 audits improved (90");
+    expect_page(&run_state, "2 of 8 audits improved: with 90 % confidence at most ");
+    struct strbuf out = STRBUF_INIT;
+    report_json(&out, &report);
+    json_auto_t *object = json_loads(strbuf_text(&out), 0, NULL);
+    const json_t *missed = json_object_get(object, "missed");
+    assert_true(json_is_null(json_object_get(missed, "share")));
+    assert_true(json_is_null(json_object_get(missed, "estimate")));
+    assert_true(json_number_value(json_object_get(missed, "share_at_most")) > 0.3);
+    assert_true(json_number_value(json_object_get(missed, "confidence")) == 0.9);
+    strbuf_release(&out);
     report_release(&report);
     run_state_release(&run_state);
 }
@@ -408,7 +425,8 @@ static void every_kind_of_run_gives_a_page(void **state)
         {{.candidates = 30, .seed = 3, .all_wrong = true}, "No candidate was correct"},
         {{.candidates = 30, .seed = 3, .all_wrong = true, .sandbox_off = true},
          "The sandbox was off"},
-        {{.candidates = 200, .seed = 4, .finished = true}, "every candidate was measured"},
+        {{.candidates = 200, .seed = 4, .finished = true}, "no forecast was trusted"},
+        {{.candidates = 200, .seed = 4, .finished = true}, "never reached: the search ended"},
     };
     for (size_t i = 0; i < ARRAY_LEN(row); i++) {
         struct made made;
@@ -451,6 +469,8 @@ static void numbers_are_one_json_object(void **state)
         assert_int_equal(json_integer_value(json_object_get(object, "measured")),
                          made.run_state.measured);
         assert_int_equal(json_is_object(json_object_get(object, "best")), !!made.report.best);
+        assert_true(json_is_object(json_object_get(object, "counts")));
+        assert_int_equal(json_is_null(json_object_get(object, "saving")), i != 1);
         json_decref(object);
         strbuf_release(&out);
         release(&made);
