@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Device seconds of a measurement before the first one is known. Small, since a search must not end
-// because of a guess.
-#define BUDGET_GUESS_SECONDS 0.1
-
 static job_service_callback on_compiled;
 
 // ---- limits ----
@@ -45,8 +41,9 @@ char *spent_limit(const struct pipeline *p, const struct spent *spent)
     if (started->measurements_max != 0 && spent->measurements >= started->measurements_max) {
         return xasprintf("%llu measurements made", (unsigned long long)started->measurements_max);
     }
-    double mean = spent->done > 0 ? spent->seconds / (double)spent->done : BUDGET_GUESS_SECONDS;
-    if (started->budget_seconds > 0 && spent->measurements > 0 &&
+    // Before the first outcome nothing is known to be used, and a search must not end by a guess.
+    double mean = spent->done > 0 ? spent->seconds / (double)spent->done : 0;
+    if (started->budget_seconds > 0 && spent->done > 0 &&
         spent->seconds + ((double)spent->pending + 0.5) * mean > started->budget_seconds) {
         return xasprintf("budget of %g device-seconds used", started->budget_seconds);
     }

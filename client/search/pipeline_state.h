@@ -239,7 +239,9 @@ struct spent {
 void spent_add(struct spent *spent, const struct run_state_candidate *candidate, bool visible);
 struct spent spent_count(const struct pipeline *p, uint64_t visible, uint64_t last);
 // The limit that one more measurement would exceed, as a sentence, malloc'd; NULL when there is
-// none.
+// none. A measurement whose seconds are not known counts as the mean of the known ones, and while
+// none is known a budget of device seconds ends nothing: it is exceeded by what was under way then,
+// the measurements of as many batches as the lag.
 char *spent_limit(const struct pipeline *p, const struct spent *spent);
 
 #endif

@@ -1,4 +1,5 @@
 // One search of a recorded space in simulated time, step by step.
+#include "client/report/run_counts.h"
 #include "replay/sim_search.h"
 #include "tests/replay/toy.h"
 #include <setjmp.h>
@@ -127,6 +128,128 @@ static void the_limits_of_a_search_are_kept(void **state)
     assert_true(outcome.device_seconds < 2.0 + 2 * 8 * 0.17);
     tear_down(measuring);
     tear_down(spending);
+}
+
+// Has every measurement of the space take so long.
+static void let_measurements_take(struct fixture *f, double seconds)
+{
+    struct space space = toy_space();
+    struct err err = ERR_INIT;
+
+    for (size_t i = 0; i < TOY_POINTS; i++) {
+        if (space.candidate[i].result) {
+            space.candidate[i].result->seconds->held = seconds;
+        }
+    }
+    recorded_space_free(f->recorded);
+    assert_int_equal(recorded_space_create(&f->recorded, &space, "toy", &err), 0);
+    f->config.recorded = f->recorded;
+}
+
+// A budget is of device seconds, however many measurements these are: what is under way is guessed
+// from what is known, and as long as nothing is known nothing ends the search.
+static void a_small_budget_is_used_however_short_measurements_are(void **state)
+{
+    static const struct {
+        double seconds, budget;
+        uint64_t lag;
+        unsigned devices;
+    } cases[] = {{0.001, 0.05, 2, 1}, {0.001, 0.05, 10, 8}, {1e-6, 5e-5, 2, 1}, {0.02, 1, 3, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct fixture *f = set_up_with(cases[i].devices, 2);
+        double under_way;
+        let_measurements_take(f, cases[i].seconds);
+        f->config.budget_seconds = cases[i].budget;
+        f->config.batch = f->config.wide = 4;
+        f->config.lag = cases[i].lag;
+        start(f);
+        struct search_outcome outcome = outcome_of(f);
+        under_way = (double)(4 * cases[i].lag) * cases[i].seconds;
+        assert_in_range(outcome.measured + outcome.records, 46, 54);
+        assert_true(outcome.device_seconds > 0.9 * cases[i].budget);
+        assert_true(outcome.device_seconds < cases[i].budget + under_way);
+        tear_down(f);
+    }
+}
+
+static void a_budget_of_less_than_a_measurement_ends_after_what_was_under_way(void **state)
+{
+    struct fixture *f = set_up();
+
+    (void)state;
+    let_measurements_take(f, 1);
+    f->config.budget_seconds = 0.05;
+    f->config.batch = f->config.wide = 4;
+    start(f);
+    struct search_outcome outcome = outcome_of(f);
+    assert_in_range(outcome.measured, 1, 2 * 4); // two batches see no outcome
+    tear_down(f);
+}
+
+// How a search whose counts are looked at is made.
+struct counted {
+    const char *policy;
+    bool surrogate;
+    double budget; // NaN: until every candidate is considered
+    uint64_t measurements;
+};
+
+// Counts a search of the space, and checks that the rows sum to what was considered.
+static struct run_counts counts_of(const struct counted *counted)
+{
+    struct fixture *f = set_up();
+    uint64_t sum = 0;
+
+    f->config.policy = counted->policy;
+    f->config.surrogate = counted->surrogate;
+    f->config.budget_seconds = counted->budget;
+    f->config.measurements = counted->measurements;
+    f->config.guarantee = "online";
+    f->config.alpha = f->config.delta = 0.3;
+    f->config.share = 0.3;
+    f->config.audit = 0.2;
+    start(f);
+    struct search_outcome outcome = outcome_of(f);
+    struct run_counts counts = run_counts_of(sim_search_run_state(f->search));
+    for (size_t i = 0; i < RUN_COUNT_ROW_COUNT; i++) {
+        sum += counts.row[i];
+    }
+    assert_int_equal(sum, counts.considered);
+    assert_int_equal(counts.considered, outcome.considered);
+    assert_int_equal(counts.measured, outcome.measured);
+    assert_int_equal(counts.row[RUN_COUNT_TRUSTED], outcome.trusted);
+    tear_down(f);
+    return counts;
+}
+
+static void the_counts_of_a_search_sum_to_what_it_considered(void **state)
+{
+    static const struct counted searches[] = {
+        {"all", false, NAN, 0},    {"all", true, 2, 0},        {"threshold", true, NAN, 0},
+        {"threshold", true, 4, 0}, {"threshold", false, 2, 0}, {"budget", true, NAN, 0},
+        {"budget", true, 3, 0},    {"risk", true, NAN, 0},     {"risk", true, NAN, 30},
+        {"published", true, 8, 0}, {"published", true, NAN, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(searches); i++) {
+        bool trusts = searches[i].surrogate && strcmp(searches[i].policy, "all") != 0;
+        bool limited = !isnan(searches[i].budget) || searches[i].measurements > 0;
+        struct run_counts counts = counts_of(&searches[i]);
+        if (!limited) {
+            assert_true(counts.row[RUN_COUNT_NOT_COMPILED] > 0);
+            assert_true(counts.row[RUN_COUNT_DUPLICATE] > 0);
+            assert_true(!trusts || counts.row[RUN_COUNT_TRUSTED] > 0);
+            assert_int_equal(counts.row[RUN_COUNT_NOT_REACHED], 0);
+        } else {
+            assert_true(counts.row[RUN_COUNT_NOT_REACHED] > 0);
+        }
+        // Without a trusted forecast nothing is saved, whatever was not measured.
+        assert_true(counts.considered > counts.measured);
+        assert_int_equal(isnan(counts.saving), counts.row[RUN_COUNT_TRUSTED] == 0);
+        assert_true(trusts || isnan(counts.saving));
+    }
 }
 
 static void the_same_seed_is_the_same_search_and_another_is_not(void **state)
@@ -259,6 +382,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_search_begins_when_it_is_made_and_ends_once),
         cmocka_unit_test(the_limits_of_a_search_are_kept),
+        cmocka_unit_test(a_small_budget_is_used_however_short_measurements_are),
+        cmocka_unit_test(a_budget_of_less_than_a_measurement_ends_after_what_was_under_way),
+        cmocka_unit_test(the_counts_of_a_search_sum_to_what_it_considered),
         cmocka_unit_test(the_same_seed_is_the_same_search_and_another_is_not),
         cmocka_unit_test(the_steps_of_an_outcome_rise_to_its_best),
         cmocka_unit_test(a_search_may_be_given_up_at_any_time),
