@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,4 +46,14 @@ void process_end_group(pid_t group)
     (void)kill(-group, SIGKILL);
     while (waitpid(-group, NULL, 0) > 0 || errno == EINTR) {
     }
+}
+
+double process_children_seconds(void)
+{
+    struct rusage used;
+
+    return getrusage(RUSAGE_CHILDREN, &used) != 0
+               ? 0
+               : (double)used.ru_utime.tv_sec + (double)used.ru_utime.tv_usec * 1e-6 +
+                     (double)used.ru_stime.tv_sec + (double)used.ru_stime.tv_usec * 1e-6;
 }

@@ -18,4 +18,7 @@ void process_reap(pid_t pid, int *ret_status);
 // reaped in whatever order they end.
 void process_end_group(pid_t group);
 
+// Returns the seconds of processor time of all children that the caller has reaped, and of theirs.
+double process_children_seconds(void);
+
 #endif

@@ -16,9 +16,11 @@
 
 #define JAIL_FILES 256
 
+// Processor time gets a second more as its hard limit. Otherwise its end would be a SIGKILL, which is
+// also how a lack of memory ends a process.
 static int limit_one(int resource, uint64_t value, const char *name, struct err *err)
 {
-    struct rlimit limit = {.rlim_cur = value, .rlim_max = value}, now;
+    struct rlimit limit = {.rlim_cur = value, .rlim_max = value + (resource == RLIMIT_CPU)}, now;
 
     if (getrlimit((__rlimit_resource_t)resource, &now) == 0 && now.rlim_max < limit.rlim_max) {
         limit.rlim_max = now.rlim_max; // an inherited limit is tighter

@@ -63,10 +63,10 @@ struct sandbox {
 struct sandbox_limits {
     uint64_t address_space; // bytes
     uint64_t file_size;     // bytes of one file
-    uint64_t cpu_seconds;
-    uint64_t processes; // SANDBOX_NO_PROCESSES: no process beside this one
-    uint64_t files;     // open descriptors
-    uint64_t stack;     // bytes
+    uint64_t cpu_seconds;   // SIGXCPU comes then, and SIGKILL a second later
+    uint64_t processes;     // SANDBOX_NO_PROCESSES: no process beside this one
+    uint64_t files;         // open descriptors
+    uint64_t stack;         // bytes
 };
 #define SANDBOX_NO_PROCESSES UINT64_MAX
 #define SANDBOX_JAIL_PROCESSES 64 // of a compile jail
@@ -95,7 +95,7 @@ MUST_CHECK int sandbox_filter_load(const struct sandbox_filter *filter, struct e
 // Returns the limits of every compile jail: processes and open files.
 struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox);
 
-// Called in the child: sets hard and soft limits.
+// Called in the child: sets hard and soft limits, which are the same but for processor time.
 MUST_CHECK int sandbox_limit(const struct sandbox_limits *limits, struct err *err);
 
 // Called in the child: wipes the environment, drops every capability and the bounding set, changes the user where there is

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -52,11 +53,31 @@ static void a_child_that_stays_is_still_there(void **state)
     assert_true(WIFSIGNALED(status));
 }
 
+// A child that uses a hundredth of a second of processor time, however long that takes.
+static void the_processor_time_of_children_is_counted(void **state)
+{
+    double before = process_children_seconds();
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        struct timespec used;
+
+        do {
+            (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+        } while (used.tv_sec == 0 && used.tv_nsec < 10000000);
+        _exit(0);
+    }
+    process_reap(pid, NULL);
+    assert_true(process_children_seconds() - before > 0.009);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_that_ends_is_reaped),
         cmocka_unit_test(a_child_that_stays_is_still_there),
+        cmocka_unit_test(the_processor_time_of_children_is_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
