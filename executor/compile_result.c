@@ -33,7 +33,17 @@ void compile_result_refuse_slow(struct compiled *compiled, const struct compile_
 {
     compile_result_refuse(
         compiled, VERDICT_COMPILE_ERROR,
-        xasprintf("compiling it takes longer than the %g seconds allowed", plan->max_seconds));
+        xasprintf("compiling it takes longer than the %g seconds of processor time allowed",
+                  plan->max_seconds));
+}
+
+int compile_result_stalled(const struct compile_plan *plan, double cpu_seconds, struct err *err)
+{
+    return err_set(err, ERR_TIMED_OUT,
+                   "the compiler has not ended after %g seconds, in which it has used only %.1f "
+                   "seconds of processor time: this host stands still or is overloaded; look at "
+                   "its disks and its load",
+                   plan->wall_seconds, cpu_seconds);
 }
 
 void compile_result_refuse_large(struct compiled *compiled, const struct compile_plan *plan)

@@ -4,6 +4,11 @@
 #include "proto/messages.h"
 #include <string.h>
 
+uint64_t compile_input_wall_seconds(const struct daemon_limits *limits)
+{
+    return limits->compile_seconds * COMPILER_WALL_FACTOR;
+}
+
 bool compile_input_is_cuda(const struct compile_input *input)
 {
     return strcmp(input->device_class->language, "cuda") == 0;
@@ -58,6 +63,7 @@ struct bytes compile_input_plan(const struct compile_input *input,
     plan.glue = xstrdup(input->glue);
     plan.flags = COMPILER_FLAGS[0] ? xstrdup(COMPILER_FLAGS) : NULL;
     plan.max_seconds = (double)limits->compile_seconds;
+    plan.wall_seconds = (double)compile_input_wall_seconds(limits);
     plan.max_memory = COMPILER_MEMORY_MAX;
     plan.max_output = COMPILER_OUTPUT_MAX;
     plan.sandbox_off = limits->sandbox_off;

@@ -18,6 +18,10 @@
 #define COMPILER_CUDA_METHOD "kcast-cuda-compile-2"
 #define COMPILER_MEMORY_MAX ((uint64_t)4 << 30)  // address space of one compiler process, in bytes
 #define COMPILER_OUTPUT_MAX ((uint64_t)32 << 20) // object and scratch files, in bytes
+// The wall time of a compilation is this many times its processor time. A host on which compilers get
+// a tenth of a core each blames nobody, nor does one that stands still for minutes; a compiler that
+// waits for ever keeps its slot for no longer.
+#define COMPILER_WALL_FACTOR 10
 
 struct compile_input {
     struct digest source; // blob
@@ -44,6 +48,8 @@ struct compile_known {
     bool machine_code; // these are among the features
 };
 
+// Seconds of wall time after which kcast-exec gives a compilation up.
+uint64_t compile_input_wall_seconds(const struct daemon_limits *limits);
 bool compile_input_is_cuda(const struct compile_input *input);
 // The key in the cache: a digest of everything that the object depends on.
 struct digest compile_input_key(const struct compile_input *input, bool sandbox_off);

@@ -144,7 +144,7 @@ static struct executor_config executor_of(const struct daemon_limits *limits, bo
         .mode = cuda ? "cuda-compile" : "compile",
         .keep = cuda ? "" : NULL,
         .outcome_max = OUTCOME_MAX,
-        .deadline_ms = limits->compile_seconds * 1000 + limits->slack_ms,
+        .deadline_ms = compile_input_wall_seconds(limits) * 1000 + limits->slack_ms,
         .grace_ms = limits->grace_ms,
         .limits = {.memory = GROUP_MEMORY, .processes = GROUP_PROCESSES},
         .read = read_outcome,

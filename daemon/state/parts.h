@@ -41,7 +41,7 @@ enum share_processes {
 // Limits and switches from the daemon's options.
 struct daemon_limits {
     size_t compile_slots;     // compilations at the same time
-    uint64_t compile_seconds; // time limit of one compilation
+    uint64_t compile_seconds; // processor time of one compilation
     uint64_t slack_ms;        // by how much kcast-exec may exceed the time that its plan allows
     uint64_t grace_ms;        // time from SIGTERM to SIGKILL
     size_t queue_max;         // unfinished jobs of one search

@@ -1,6 +1,10 @@
 // A compilation: start a jail and wait for it (executor/cpu/jail.h), then read back what it wrote.
 // Nothing that comes out of the jail is trusted. The first reason against the source is its
 // verdict: too slow, too large, gcc's own error, or an object with something that it may not have.
+//
+// What makes a source too slow is processor time, of which a host that stands still uses none. Each
+// process has it as its limit, and the jail adds up what all of them have used. The wall time ends
+// what waits for ever, and is the host's fault.
 #include "executor/cpu/compile.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -29,6 +33,8 @@
 // Bytes of the jail's tmpfs: this many times max_output, at least SCRATCH_MIN.
 #define SCRATCH_FACTOR 4
 #define SCRATCH_MIN ((uint64_t)32 << 20)
+// Seconds that the jail has, after the wall time, to kill everything and to report.
+#define JAIL_GRACE 5.0
 
 struct compilation {
     const struct compile_plan *plan;
@@ -37,8 +43,8 @@ struct compilation {
     int fd[JAIL_FILE_COUNT];
     char *dir; // temporary directory, when the sandbox is off; owned
     struct jail_outcome outcome;
-    bool timed_out;
-    int status; // wait status of the jail
+    bool silent; // the jail has not even reported that the wall time is over
+    int status;  // wait status of the jail
     struct compiled *compiled;
 };
 
@@ -129,7 +135,8 @@ static int start(struct compilation *c, pid_t *ret_pid, struct err *err)
     c->spec.role = CHILD_JAIL;
     c->spec.max_memory = plan->max_memory;
     c->spec.max_output = plan->max_output;
-    c->spec.cpu_seconds = (uint64_t)ceil(plan->max_seconds) + 1;
+    c->spec.cpu_seconds = (uint64_t)ceil(plan->max_seconds);
+    c->spec.wall_seconds = plan->wall_seconds;
     snprintf(c->spec.flags, sizeof(c->spec.flags), "%s", plan->flags ? plan->flags : "");
     snprintf(c->spec.dir, sizeof(c->spec.dir), "%s", c->dir ? c->dir : "");
     set_name(&c->spec, plan->name);
@@ -148,8 +155,8 @@ static void kill_jail(const struct compilation *c, pid_t pid)
 
 static void await(struct compilation *c, pid_t pid)
 {
-    if (!process_wait(pid, c->plan->max_seconds, &c->status)) {
-        c->timed_out = true;
+    if (!process_wait(pid, c->plan->wall_seconds + JAIL_GRACE, &c->status)) {
+        c->silent = true;
         kill_jail(c, pid);
         process_reap(pid, &c->status);
     }
@@ -188,7 +195,7 @@ static void refuse_failure(struct compilation *c)
                                      .processes =
                                          c->plan->sandbox_off ? 0 : SANDBOX_JAIL_PROCESSES};
 
-    if (c->timed_out) {
+    if (outcome->cpu_seconds > c->plan->max_seconds) {
         compile_result_refuse_slow(c->compiled, c->plan);
     } else if (outcome->too_large) {
         compile_result_refuse_large(c->compiled, c->plan);
@@ -267,50 +274,87 @@ static int take_features(struct compilation *c, const struct bytes *object,
     return 0;
 }
 
-static int take_outcome(struct compilation *c, struct bytes *ret_object, struct err *err)
+// Reads what the jail reports about itself.
+static int read_outcome(struct compilation *c, struct err *err)
 {
-    if (!c->timed_out &&
-        (pread(c->fd[JAIL_OUTCOME], &c->outcome, sizeof(c->outcome), 0) != sizeof(c->outcome) ||
-         !c->outcome.finished)) {
+    struct jail_outcome *outcome = &c->outcome;
+
+    if (c->silent) {
+        return err_set(err, ERR_TIMED_OUT,
+                       "the compile jail gives no answer %g seconds after its wall time was over: "
+                       "this host stands still; look at its disks and its load",
+                       JAIL_GRACE);
+    }
+    if (pread(c->fd[JAIL_OUTCOME], outcome, sizeof(*outcome), 0) != sizeof(*outcome) ||
+        !outcome->finished) {
         char *end = compile_result_end(c->status);
         int rc = err_set(err, ERR_SANDBOX, "the compile jail %s before it had reported", end);
         free(end);
         return rc;
     }
-    c->outcome.setup[JAIL_TEXT_MAX - 1] = c->outcome.version[JAIL_TEXT_MAX - 1] = '\0';
-    if (c->outcome.setup[0] != '\0') {
-        return err_set(err, ERR_SANDBOX, "the compile jail cannot be set up: %s", c->outcome.setup);
+    outcome->setup[JAIL_TEXT_MAX - 1] = outcome->version[JAIL_TEXT_MAX - 1] = '\0';
+    if (outcome->setup[0] != '\0') {
+        return err_set(err, ERR_SANDBOX, "the compile jail cannot be set up: %s", outcome->setup);
     }
-    int rc = take_log(c, err);
-    if (rc != 0) {
-        return rc;
+    return 0;
+}
+
+// Fails when gcc did not run, or not to its end, for a reason that is not the source's.
+static int check_compiler(const struct compilation *c, struct err *err)
+{
+    const struct jail_outcome *outcome = &c->outcome;
+    int status = outcome->compiler_status;
+
+    if (outcome->timed_out) {
+        return outcome->cpu_seconds > c->plan->max_seconds
+                   ? 0
+                   : compile_result_stalled(c->plan, outcome->cpu_seconds, err);
     }
-    if (!c->timed_out && WIFEXITED(c->outcome.compiler_status) &&
-        WEXITSTATUS(c->outcome.compiler_status) == 127) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == JAIL_EXIT_NO_PROGRAM) {
         return err_set(err, ERR_SANDBOX,
                        "gcc cannot be started in the compile jail; install one in " TOOLCHAIN_PATH);
     }
-    if (!c->timed_out && (c->outcome.compiler_status == JAIL_NO_COMPILER ||
-                          (WIFEXITED(c->outcome.compiler_status) &&
-                           WEXITSTATUS(c->outcome.compiler_status) >= JAIL_EXIT_NO_LIMITS))) {
+    if (status == JAIL_NO_COMPILER ||
+        (WIFEXITED(status) && WEXITSTATUS(status) >= JAIL_EXIT_NO_LIMITS)) {
         return err_set(err, ERR_SANDBOX, "gcc cannot be started in the compile jail: %.200s",
                        c->compiled->log ? c->compiled->log : "it gives no reason");
     }
-    refuse_failure(c);
-    if (c->compiled->verdict != VERDICT_NONE) {
-        return 0;
-    }
-    rc = read_back(c->fd[JAIL_OBJECT], c->plan->max_output, ret_object, err);
+    return 0;
+}
+
+static int take_object(struct compilation *c, struct bytes *ret, struct err *err)
+{
+    int rc = read_back(c->fd[JAIL_OBJECT], c->plan->max_output, ret, err);
     struct elf_facts facts;
+
     if (rc == 0) {
-        refuse_object(c, ret_object, &facts);
-        c->compiled->object = digest_of(ret_object->data, ret_object->len);
-        rc = take_features(c, ret_object, &facts, err);
+        refuse_object(c, ret, &facts);
+        c->compiled->object = digest_of(ret->data, ret->len);
+        rc = take_features(c, ret, &facts, err);
     }
     if (rc == 0 && c->compiled->verdict != VERDICT_NONE) {
-        bytes_clear(ret_object);
+        bytes_clear(ret);
     }
     return rc;
+}
+
+static int take_outcome(struct compilation *c, struct bytes *ret_object, struct err *err)
+{
+    int rc = read_outcome(c, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = take_log(c, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = check_compiler(c, err);
+    if (rc != 0) {
+        return rc;
+    }
+    refuse_failure(c);
+    return c->compiled->verdict == VERDICT_NONE ? take_object(c, ret_object, err) : 0;
 }
 
 int compile_run(const struct compile_plan *plan, struct zygote *zygote, struct compile_outcome *ret,

@@ -116,7 +116,7 @@ static char *exhausted(const char *log, const struct diagnose_limits *limits)
                          (unsigned long long)(limits->max_memory >> 20));
     }
     if (strstr(log, "CPU time limit exceeded")) {
-        return xasprintf("compiling it takes longer than the %g seconds allowed",
+        return xasprintf("compiling it takes longer than the %g seconds of processor time allowed",
                          limits->max_seconds);
     }
     if (limits->processes > 0 && mentions(log, processes, ARRAY_LEN(processes))) {

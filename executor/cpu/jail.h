@@ -38,13 +38,17 @@ struct jail_spec {
     char name[65];              // name of the source file: "candidate.c"
     char flags[JAIL_FLAGS_MAX]; // additional flags, separated by blanks
     char dir[128];              // working directory when the sandbox is off
-    uint64_t max_memory, max_output, cpu_seconds;
+    uint64_t max_memory, max_output;
+    uint64_t cpu_seconds; // of processor time, of each process
+    double wall_seconds;  // until everything is killed
 };
 
 struct jail_outcome {
     bool finished;               // everything below is valid
     bool compiled;               // there is an object
     bool too_large;              // the object is larger than max_output and was not copied
+    bool timed_out;              // wall_seconds were over, and everything was killed
+    double cpu_seconds;          // that gcc, objdump and what they started have used
     int compiler_status;         // wait status of gcc
     char version[JAIL_TEXT_MAX]; // gcc's version: "12.2.0"; "" when unknown
     char setup[JAIL_TEXT_MAX];   // why the jail could not be set up; "" when it could

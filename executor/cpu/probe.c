@@ -84,6 +84,7 @@ static int compile_small(struct zygote *zygote, bool sandbox_off, struct compile
                                 .header = (char *)(uintptr_t)header,
                                 .glue = (char *)(uintptr_t)glue,
                                 .max_seconds = clock_seconds(STEP_LIMIT_NS),
+                                .wall_seconds = clock_seconds(STEP_LIMIT_NS),
                                 .max_memory = PROBE_MEMORY,
                                 .max_output = PROBE_OUTPUT,
                                 .sandbox_off = sandbox_off};

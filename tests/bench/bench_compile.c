@@ -119,6 +119,7 @@ static void compile(struct bench *bench, const struct server *server, const stru
     plan.target = (char[]){"sm_90"};
     plan.problem = bench->dir.json;
     plan.max_seconds = 60;
+    plan.wall_seconds = 600;
     plan.max_memory = (uint64_t)4 << 30;
     plan.max_output = (uint64_t)32 << 20;
     plan.hidden_seed = 7;

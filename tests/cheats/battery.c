@@ -111,6 +111,7 @@ static struct bytes compile(const struct battery *battery, const struct cheat_pr
                                 .header = (char *)strbuf_text(&header),
                                 .glue = (char *)strbuf_text(&glue),
                                 .max_seconds = 120,
+                                .wall_seconds = 1e6,
                                 .max_memory = (uint64_t)2 << 30,
                                 .max_output = OBJECT_MAX};
     struct compile_outcome outcome;

@@ -37,9 +37,11 @@ static void limits_are_named_in_the_sentence(void **state)
         uint64_t output;
         const char *slow, *large;
     } row[] = {
-        {2.5, (uint64_t)32 << 20, "compiling it takes longer than the 2.5 seconds allowed",
+        {2.5, (uint64_t)32 << 20,
+         "compiling it takes longer than the 2.5 seconds of processor time allowed",
          "its object is larger than the 32 MiB allowed"},
-        {60, (uint64_t)1 << 40, "compiling it takes longer than the 60 seconds allowed",
+        {60, (uint64_t)1 << 40,
+         "compiling it takes longer than the 60 seconds of processor time allowed",
          "its object is larger than the 1048576 MiB allowed"},
     };
 
@@ -63,6 +65,20 @@ static void limits_are_named_in_the_sentence(void **state)
             message_clear(&compiled_message, &compiled);
         }
     }
+}
+
+static void a_host_that_stands_still_is_named(void **state)
+{
+    struct compile_plan plan;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    message_init(&compile_plan_message, &plan);
+    plan.max_seconds = 60;
+    plan.wall_seconds = 600;
+    assert_int_equal(compile_result_stalled(&plan, 1.5, &err), ERR_TIMED_OUT);
+    assert_non_null(strstr(err.text, "not ended after 600 seconds"));
+    assert_non_null(strstr(err.text, "only 1.5 seconds of processor time: this host"));
 }
 
 // Whatever a compiler says or does not say, a refusal has a reason.
@@ -150,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_reason_counts),
         cmocka_unit_test(limits_are_named_in_the_sentence),
+        cmocka_unit_test(a_host_that_stands_still_is_named),
         cmocka_unit_test(no_refusal_is_without_a_reason),
         cmocka_unit_test(the_end_of_a_compiler_is_told),
         cmocka_unit_test(only_valid_text_is_left),

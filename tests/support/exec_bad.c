@@ -13,9 +13,6 @@ void exec_bad_compile(const char *text)
     if (exec_has(text, "compile-crash")) {
         abort();
     }
-    if (exec_has(text, "compile-hang")) {
-        exec_sleep_forever();
-    }
     if (exec_has(text, "compile-garbage")) {
         puts("this is no report");
         exit(0);

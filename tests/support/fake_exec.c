@@ -2,7 +2,7 @@
 // written in the candidate, in lines "//! word argument". The "object" of a source is OBJ plus the
 // source, so that measure sees the words as well.
 //
-//   compile   compile-error, compile-crash, compile-hang, compile-garbage, compile-lie,
+//   compile   compile-error, compile-crash, compile-garbage, compile-lie,
 //             compile-gate PATH, pad N (an object of N more MiB)
 //   measure   log2 X, verdict N, bad-control, gate PATH, crash-once PATH, orphans PATH, fds,
 //             run-crash, run-exit N, run-hang, run-deaf, run-garbage, run-flood, run-empty,

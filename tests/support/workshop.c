@@ -50,6 +50,7 @@ static int start_execution(void *owner, struct executor *executor,
     execution->name = name_of(config, plan);
     execution->plan = bytes_copy(plan->data, plan->len);
     execution->group = config->keep ? xstrdup(config->keep) : NULL;
+    execution->deadline_ms = config->deadline_ms;
     execution->executor = executor;
     DL_APPEND(w->executions, execution);
     w->begun++;

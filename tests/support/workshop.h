@@ -18,7 +18,8 @@ struct execution {
     char *name;        // what is compiled ("candidate.c"), or "measure"
     struct bytes plan; // packed
     char *group;       // executor_config.keep; NULL: a process of its own
-    bool stopped;      // executor_stop was called: it ends the next time the loop runs
+    uint64_t deadline_ms;
+    bool stopped; // executor_stop was called: it ends the next time the loop runs
     struct executor *executor;
     struct execution *prev;
     struct execution *next;

@@ -3,6 +3,9 @@
 // benchmark cases for a baseline or a reference. Every other source is compiled once. The first
 // variant that is refused ends the compilation, and its reason is the outcome's.
 //
+// Each variant may use max_seconds of processor time, and all of them VARIANTS_SECONDS times as much.
+// The wall time is that of all variants together, since the daemon waits for all of them.
+//
 // Features are those of the first variant, the one of the first benchmark case. A plan for features
 // alone therefore gets an incomplete object, which has no other variant. A later plan gives that
 // object as `known`, and only the variants that it lacks are compiled. Variants stand in the order
@@ -16,11 +19,13 @@
 #include "executor/gpu/compile/refusal.h"
 #include "problem/manifest.h"
 #include "proto/verdict.h"
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define VARIANTS_SECONDS 4
 #define CASES_MAX (2 * PROBLEM_CASE_MAX + PROBLEM_HIDDEN_CASES)
 
 struct compilation {
@@ -33,6 +38,8 @@ struct compilation {
     struct compiled *compiled; // the facts, part of the caller's outcome
     struct cuda_object object;
     struct cuda_object known; // variants that need not be compiled; empty: none
+    uint64_t begin_ns;
+    double cpu_seconds; // of all variants so far
 };
 
 // ---- which variants ----
@@ -234,10 +241,25 @@ static int add_variant(struct compilation *c, const struct nvrtc_input *input,
     return rc;
 }
 
+// Refuses the source when its variants together have used too much processor time.
+static void add_seconds(struct compilation *c, double seconds)
+{
+    c->cpu_seconds += seconds;
+    if (c->cpu_seconds > VARIANTS_SECONDS * c->plan->max_seconds) {
+        compile_result_refuse(
+            c->compiled, VERDICT_COMPILE_ERROR,
+            xasprintf("compiling its variants takes longer than the %g seconds of processor time "
+                      "allowed to all of them together",
+                      VARIANTS_SECONDS * c->plan->max_seconds));
+    }
+}
+
 static int compile_variant(struct compilation *c, const struct shape_case *shape,
                            const uint64_t *values, size_t value_count, struct err *err)
 {
-    struct cuda_jail_limits limits = {.seconds = c->plan->max_seconds,
+    double passed = clock_seconds(clock_now_ns(&clock_system) - c->begin_ns);
+    struct cuda_jail_limits limits = {.cpu_seconds = c->plan->max_seconds,
+                                      .wall_seconds = fmax(c->plan->wall_seconds - passed, 0),
                                       .memory = c->plan->max_memory,
                                       // Once per object, because it takes long.
                                       .disassemble = c->object.variants_count == 0 &&
@@ -258,10 +280,15 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
     if (rc != 0) {
         goto out;
     }
+    if (report.end == CUDA_JAIL_TIMEOUT && !refusal_is_slow(c->plan, &report)) {
+        rc = compile_result_stalled(c->plan, c->cpu_seconds + report.cpu_seconds, err);
+        goto out;
+    }
     refusal_by_end(c->compiled, c->plan, &report);
     if (report.end == CUDA_JAIL_DONE && !output.compiled) {
         refusal_by_log(c->compiled, c->plan, &output, &report);
     }
+    add_seconds(c, report.cpu_seconds);
     if (c->compiled->verdict == VERDICT_NONE) {
         rc = add_variant(c, &input, &output, values, value_count, err);
     }
@@ -413,8 +440,11 @@ int compile_cuda(const struct compile_plan *plan, struct cuda_jail *jail,
                  struct compile_outcome *ret, struct err *err)
 {
     struct compilation c = {
-        .plan = plan, .jail = jail, .name = plan->name ? plan->name : "candidate.cu"};
-    uint64_t begin = clock_now_ns(&clock_system);
+        .plan = plan,
+        .jail = jail,
+        .name = plan->name ? plan->name : "candidate.cu",
+        .begin_ns = clock_now_ns(&clock_system),
+    };
 
     if (!plan->target || !plan->problem.data) {
         return err_set(err, ERR_INVALID, "the plan has no target or no problem");
@@ -426,7 +456,7 @@ int compile_cuda(const struct compile_plan *plan, struct cuda_jail *jail,
     message_init(&compiled_message, c.compiled);
     int rc = compile_all(&c, &ret->object, err);
     if (rc == 0) {
-        c.compiled->seconds = clock_seconds(clock_now_ns(&clock_system) - begin);
+        c.compiled->seconds = clock_seconds(clock_now_ns(&clock_system) - c.begin_ns);
         c.compiled->sandbox = xstrdup(plan->sandbox_off ? "off" : "on");
     } else {
         message_clear(&compile_outcome_message, ret);

@@ -1,7 +1,8 @@
 // Design note. The compile server is started when it is first needed and after it has failed. When
-// it does not answer in time, or its socket closes, it is killed and the compilation counts as one
-// that the compiler did not survive; the next compilation starts another server. The answer lies in
-// memory that the jail can still write to, so lengths are copied before they are checked and used.
+// it does not answer in time, the compilation has run out of wall time; when its socket closes, the
+// compilation counts as one that the compiler did not survive. In either case it is killed, and the
+// next compilation starts another server. The answer lies in memory that the jail can still write to,
+// so lengths are copied before they are checked and used.
 #include "executor/gpu/compile/jail.h"
 #include "common/clock.h"
 #include "executor/gpu/compile/jail_wire.h"
@@ -21,6 +22,9 @@
 
 #define START_SECONDS 30 // limit of the server's start, which includes a compilation
 #define GRACE_SECONDS 5  // for the server to notice that its child takes too long
+
+// What comes of waiting for the server: it has sent a message, has gone, or has sent nothing in time.
+enum server_state { SERVER_ANSWERED, SERVER_GONE, SERVER_LATE };
 
 void cuda_jail_init(struct cuda_jail *jail, struct zygote *zygote, struct toolkit *toolkit_take,
                     bool sandbox_off)
@@ -97,8 +101,9 @@ static int enter(struct cuda_jail *jail, struct err *err)
     return rc;
 }
 
-// Waits for a message of the server. Returns false when it has gone or sends nothing in time.
-static bool await_status(struct cuda_jail *jail, double seconds, struct jail_status *ret)
+// Waits for a message of the server.
+static enum server_state await_status(struct cuda_jail *jail, double seconds,
+                                      struct jail_status *ret)
 {
     uint64_t end = clock_now_ns(&clock_system) + (uint64_t)(seconds * 1e9);
     struct pollfd fd = {.fd = jail->socket, .events = POLLIN};
@@ -109,10 +114,11 @@ static bool await_status(struct cuda_jail *jail, double seconds, struct jail_sta
         int n = poll(&fd, 1, left_ms);
 
         if (n == 1) {
-            return recv(jail->socket, ret, sizeof(*ret), 0) == sizeof(*ret);
+            return recv(jail->socket, ret, sizeof(*ret), 0) == sizeof(*ret) ? SERVER_ANSWERED
+                                                                            : SERVER_GONE;
         }
         if (n == 0 || errno != EINTR) {
-            return false;
+            return SERVER_LATE;
         }
     }
 }
@@ -167,7 +173,7 @@ int cuda_jail_start(struct cuda_jail *jail, struct err *err)
         goto out;
     }
     struct jail_status status = {.text = ""};
-    bool got = await_status(jail, START_SECONDS, &status);
+    bool got = await_status(jail, START_SECONDS, &status) == SERVER_ANSWERED;
     status.text[sizeof(status.text) - 1] = '\0';
     if (!got || status.text[0] != '\0') {
         rc = err_set(err, ERR_SANDBOX, "the CUDA compile jail cannot be set up: %s",
@@ -194,7 +200,8 @@ static int put_request(struct cuda_jail *jail, const struct nvrtc_input *input,
     memset(jail_answer_of(jail->memory), 0, sizeof(struct jail_answer));
     request->source_len = len;
     request->memory = limits->memory;
-    request->seconds = limits->seconds;
+    request->cpu_seconds = limits->cpu_seconds;
+    request->wall_seconds = limits->wall_seconds;
     request->name_count = (uint32_t)input->name_count;
     request->disassemble = limits->disassemble;
     (void)snprintf(request->file, sizeof(request->file), "%s", input->file);
@@ -287,14 +294,16 @@ int cuda_jail_compile(struct cuda_jail *jail, const struct nvrtc_input *input,
     }
     struct jail_status status = {.status = -1};
     char byte = 1;
-    bool answered = send(jail->socket, &byte, 1, MSG_NOSIGNAL) == 1 &&
-                    await_status(jail, limits->seconds + GRACE_SECONDS, &status);
+    enum server_state state =
+        send(jail->socket, &byte, 1, MSG_NOSIGNAL) == 1
+            ? await_status(jail, limits->wall_seconds + GRACE_SECONDS, &status)
+            : SERVER_GONE;
     ret_report->status = status.status;
     ret_report->cpu_seconds = status.cpu_seconds;
     take_words(jail, ret_report->words);
-    if (!answered) {
+    if (state != SERVER_ANSWERED) {
         stop(jail);
-        ret_report->end = CUDA_JAIL_LOST;
+        ret_report->end = state == SERVER_LATE ? CUDA_JAIL_TIMEOUT : CUDA_JAIL_LOST;
         return 0;
     }
     bool ended_well = WIFEXITED(status.status) && WEXITSTATUS(status.status) == 0;

@@ -28,9 +28,10 @@ struct cuda_jail {
 };
 
 struct cuda_jail_limits {
-    double seconds;   // of one compilation
-    uint64_t memory;  // bytes of address space of the child that compiles
-    bool disassemble; // also disassemble, if the toolkit can and time is left
+    double cpu_seconds;  // of processor time
+    double wall_seconds; // of wall time
+    uint64_t memory;     // bytes of address space of the child that compiles
+    bool disassemble;    // also disassemble, if the toolkit can and time is left
 };
 
 #define CUDA_JAIL_WORDS_MAX 4096 // bytes that the compiler may write to its stderr
@@ -38,10 +39,10 @@ struct cuda_jail_limits {
 // How one compilation ended.
 enum cuda_jail_end {
     CUDA_JAIL_DONE,      // the output is valid
-    CUDA_JAIL_TIMEOUT,   // it took longer than limits.seconds
-    CUDA_JAIL_DIED,      // the compiler crashed or ran out of memory
+    CUDA_JAIL_TIMEOUT,   // it has not ended, or not answered, within limits.wall_seconds
+    CUDA_JAIL_DIED,      // the compiler crashed, or ran out of memory or processor time
     CUDA_JAIL_TOO_LARGE, // what it made does not fit the memory shared with the jail
-    CUDA_JAIL_LOST,      // the compile server has gone or does not answer any more
+    CUDA_JAIL_LOST,      // the compile server has gone
 };
 
 struct cuda_jail_report {

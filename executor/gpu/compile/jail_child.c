@@ -15,12 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SASS_SECONDS 3.0        // limit of the disassembler
-#define SASS_SPARE_SECONDS 0.25 // must be left of the compilation's limit when it ends
+#define SASS_SPARE_SECONDS 0.25 // must be left of the compilation's wall time when it ends
 
 struct jail_tools {
     struct nvrtc *nvrtc;
@@ -90,7 +89,7 @@ static void compile_one(const struct jail_tools *tools)
                                 .name = names,
                                 .name_count = request->name_count};
     struct sandbox_limits limits = {.address_space = request->memory,
-                                    .cpu_seconds = (uint64_t)ceil(request->seconds) + 1};
+                                    .cpu_seconds = (uint64_t)ceil(request->cpu_seconds)};
 
     for (size_t i = 0; i < request->name_count; i++) {
         names[i] = request->name[i];
@@ -110,24 +109,13 @@ static void compile_one(const struct jail_tools *tools)
         put_answer(answer, &output);
         if (answer->compiled && request->disassemble && tools->disassembler.program) {
             add_sass(&tools->disassembler, answer, &output.cubin,
-                     request->seconds - clock_seconds(clock_now_ns(&clock_system) - start_ns));
+                     request->wall_seconds - clock_seconds(clock_now_ns(&clock_system) - start_ns));
         }
     }
     _exit(0);
 }
 
 // ---- the compile server ----
-
-// Processor seconds of all children that have been reaped.
-static double children_seconds(void)
-{
-    struct rusage used;
-
-    return getrusage(RUSAGE_CHILDREN, &used) != 0
-               ? 0
-               : (double)used.ru_utime.tv_sec + (double)used.ru_utime.tv_usec * 1e-6 +
-                     (double)used.ru_stime.tv_sec + (double)used.ru_stime.tv_usec * 1e-6;
-}
 
 static void await_child(pid_t pid, double seconds, struct jail_status *status)
 {
@@ -145,7 +133,7 @@ static void serve(const struct jail_tools *tools, int socket, bool alone)
 
     while (read(socket, &byte, 1) == 1) {
         const struct jail_request *request = (const struct jail_request *)tools->memory;
-        double seconds = request->seconds, used = children_seconds();
+        double seconds = request->wall_seconds, used = process_children_seconds();
         pid_t pid = fork();
 
         if (pid == 0) {
@@ -154,7 +142,7 @@ static void serve(const struct jail_tools *tools, int socket, bool alone)
         struct jail_status status = {.status = -1};
         if (pid > 0) {
             await_child(pid, seconds, &status);
-            status.cpu_seconds = children_seconds() - used;
+            status.cpu_seconds = process_children_seconds() - used;
         }
         if (alone) { // kills what the child has left running
             (void)kill(-1, SIGKILL);

@@ -28,7 +28,7 @@ struct jail_spec {
 struct jail_request {
     uint64_t source_len; // without the NUL that follows it
     uint64_t memory;     // see struct cuda_jail_limits
-    double seconds;
+    double cpu_seconds, wall_seconds;
     uint32_t name_count;
     uint32_t disassemble;
     char file[80];

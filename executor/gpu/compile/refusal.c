@@ -44,6 +44,12 @@ static bool lacks_memory(const char *text)
     return false;
 }
 
+bool refusal_is_slow(const struct compile_plan *plan, const struct cuda_jail_report *report)
+{
+    return WIFSIGNALED(report->status) &&
+           (WTERMSIG(report->status) == SIGXCPU || report->cpu_seconds >= plan->max_seconds);
+}
+
 // Refuses a source that the compiler did not survive.
 static void refuse_dead(struct compiled *compiled, const struct compile_plan *plan,
                         const struct cuda_jail_report *report)
@@ -52,8 +58,8 @@ static void refuse_dead(struct compiled *compiled, const struct compile_plan *pl
         compile_result_refuse_memory(compiled, plan);
         return;
     }
-    if (WIFSIGNALED(report->status) && report->cpu_seconds >= plan->max_seconds) {
-        compile_result_refuse_slow(compiled, plan); // the limit of processor time
+    if (refusal_is_slow(plan, report)) {
+        compile_result_refuse_slow(compiled, plan);
         return;
     }
     char *end = compile_result_end(report->status), *words = first_line(report->words, "");
@@ -79,7 +85,7 @@ void refusal_by_end(struct compiled *compiled, const struct compile_plan *plan,
     switch (report->end) {
     case CUDA_JAIL_DONE:
         return;
-    case CUDA_JAIL_TIMEOUT:
+    case CUDA_JAIL_TIMEOUT: // its processor time was used up as well
         compile_result_refuse_slow(compiled, plan);
         return;
     case CUDA_JAIL_TOO_LARGE:
@@ -91,10 +97,8 @@ void refusal_by_end(struct compiled *compiled, const struct compile_plan *plan,
     case CUDA_JAIL_LOST:
         words = first_line(report->words, "");
         compile_result_refuse(compiled, VERDICT_COMPILE_ERROR,
-                              xasprintf("the process in which the compiler runs ended, or gave no "
-                                        "answer within the %g seconds allowed%s%s",
-                                        plan->max_seconds, words ? "; it says: " : "",
-                                        words ? words : ""));
+                              xasprintf("the process in which the compiler runs ended%s%s",
+                                        words ? "; it says: " : "", words ? words : ""));
         free(words);
         return;
     }

@@ -193,6 +193,24 @@ static void a_lost_jail_is_tried_once_more(void **state)
     assert_false(two->lost);
 }
 
+// kcast-exec gives a compilation up, and says why, before the daemon ends it.
+static void the_deadline_comes_after_the_wall_time(void **state)
+{
+    struct fixture *f = *state;
+
+    (void)ask(f, 0, "source");
+    const struct execution *execution = workshop_execution(&f->w, "candidate.c");
+    struct compile_plan plan;
+    assert_int_equal(
+        message_read(&compile_plan_message, &plan, execution->plan.data, execution->plan.len, NULL),
+        0);
+    assert_float_equal(plan.max_seconds, 10, 0);
+    assert_float_equal(plan.wall_seconds, 100, 0);
+    assert_int_equal(execution->deadline_ms, 101000); // with the workshop's slack
+    message_clear(&compile_plan_message, &plan);
+    compile_one(f, NULL);
+}
+
 static void no_more_children_than_there_are_slots(void **state)
 {
     struct fixture *f = *state;
@@ -300,6 +318,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_compile_error_is_an_answer_and_is_known_too, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_lost_jail_is_tried_once_more, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_deadline_comes_after_the_wall_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_more_children_than_there_are_slots, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_nobody_wants_any_more_is_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_begins_while_it_may_not, set_up, tear_down),

@@ -57,7 +57,7 @@ static void start_reading(struct runs_fixture *f, struct reading *reading, bool 
     plan.source = (struct bytes){(unsigned char *)(uintptr_t)source, strlen(source)};
     plan.header = plan.glue = plan.name = (char *)(uintptr_t) "x";
     plan.language = stays ? (char *)(uintptr_t) "cuda" : NULL;
-    plan.max_seconds = 1;
+    plan.max_seconds = plan.wall_seconds = 1;
     plan.max_memory = plan.max_output = 1;
     struct bytes packed = runs_pack(&compile_plan_message, &plan);
     config.owner = reading;

@@ -165,7 +165,6 @@ static void a_lost_compiler_is_tried_twice_and_buried(void **state)
     assert_int_equal(daemon_client_runs(client, "compile", "//! compile-crash\n"), 2);
     expect_buried(client, "//! compile-garbage\n", "kcast-exec compile");
     expect_buried(client, "//! compile-lie\n", "another object");
-    expect_buried(client, "//! compile-hang\n", "deadline");
 }
 
 static void three_different_jobs_in_a_row_take_the_device_out(void **state)

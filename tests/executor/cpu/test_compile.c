@@ -1,9 +1,13 @@
 // Sources that exhaust the compiler: each is refused with words that say what it has exhausted and
-// how much of it is allowed, whatever the compiler itself says.
+// how much of it is allowed, whatever the compiler itself says. A host that stands still exhausts
+// nothing.
 #include "tests/executor/fixture.h"
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define WINDOW "void window(const float *x, float *y, int64_t N) { y[0] = x[0]; }\n"
 // 16, 65536 and 2^32 times the argument, and 65536 times what X is each time.
+#define ENDLESS "__asm__(\".rept 50000\\n.rept 50000\\n.endr\\n.endr\\n\");\n" WINDOW
 #define TIMES                                                                                      \
     "#define A(x) x x x x x x x x x x x x x x x x\n"                                               \
     "#define B(x) A(A(A(A(x))))\n"                                                                 \
@@ -31,8 +35,8 @@ static const struct {
     {"an initialised array", "char many[1 << 28] = {1};\n" WINDOW, 60, 1024, ""},
     {"repeated instructions", "__asm__(\".rept 2000000000\\nnop\\n.endr\\n\");\n" WINDOW, 60, 512,
      ""},
-    {"nested repetitions", "__asm__(\".rept 50000\\n.rept 50000\\n.endr\\n.endr\\n\");\n" WINDOW, 2,
-     512, "compiling it takes longer than the 2 seconds allowed"},
+    {"nested repetitions", ENDLESS, 2, 512,
+     "compiling it takes longer than the 2 seconds of processor time allowed"},
     {"an assembler that never ends", "__asm__(\".macro m\\nm\\n.endm\\nm\\n\");\n" WINDOW, 60, 512,
      ""},
     {"space", "__asm__(\".data\\n.fill 8000000000, 1, 1\\n.text\\n\");\n" WINDOW, 60, 512,
@@ -76,10 +80,66 @@ static void each_has_its_words(void **state)
     }
 }
 
+// Compiles the source without a sandbox, or with one if there is one here.
+static int try_compile(const struct fixture *fixture, const char *source, double max_seconds,
+                       double wall_seconds, bool sandbox_off, struct compile_outcome *ret,
+                       struct err *err)
+{
+    struct compile_plan plan = fixture_compile_plan(fixture, "candidates/faster.c", false);
+
+    bytes_clear(&plan.source);
+    plan.source = bytes_copy(source, strlen(source));
+    plan.max_seconds = max_seconds;
+    plan.wall_seconds = wall_seconds;
+    plan.sandbox_off = sandbox_off;
+    return fixture_try_compile(fixture, &plan, ret, err);
+}
+
+static void a_compiler_that_only_lasts_is_the_hosts_fault(void **state)
+{
+    for (int off = 0; off < 2; off++) {
+        struct compile_outcome outcome;
+        struct err err = ERR_INIT;
+
+        assert_int_equal(try_compile(*state, ENDLESS, 1e6, 0.1, off != 0, &outcome, &err),
+                         ERR_TIMED_OUT);
+        if (!strstr(err.text, "has not ended after 0.1 seconds") ||
+            !strstr(err.text, "this host")) {
+            fail_msg("%s", err.text);
+        }
+    }
+}
+
+// A compiler that waits: cc1 opens a pipe that nobody writes to. The processor time that was used
+// before decides who is blamed for it.
+static void a_compiler_that_waits_for_ever_is_ended(void **state)
+{
+    char *dir, *source, *path;
+    struct compile_outcome outcome;
+    struct err err = ERR_INIT;
+
+    assert_int_equal(file_make_temp_dir(&dir, "kcast-test", &err), 0);
+    path = xasprintf("%s/pipe.h", dir);
+    source = xasprintf("#include \"%s\"\n" WINDOW, path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(try_compile(*state, source, 1e6, 0.1, true, &outcome, &err), ERR_TIMED_OUT);
+    err = (struct err)ERR_INIT;
+    assert_int_equal(try_compile(*state, source, 1e-9, 0.1, true, &outcome, &err), 0);
+    assert_int_equal(outcome.compiled->verdict, VERDICT_COMPILE_ERROR);
+    assert_non_null(strstr(outcome.compiled->reason, "processor time"));
+    message_clear(&compile_outcome_message, &outcome);
+    assert_int_equal(file_remove_tree(dir, &err), 0);
+    free(source);
+    free(path);
+    free(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_has_its_words),
+        cmocka_unit_test(a_compiler_that_only_lasts_is_the_hosts_fault),
+        cmocka_unit_test(a_compiler_that_waits_for_ever_is_ended),
     };
 
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -55,7 +55,7 @@ static void logs_become_sentences(void **state)
     expect("undefined reference to ",
            "the compiler ended with exit status 1; it says: undefined reference to ");
     expect("gcc: fatal error: CPU time limit exceeded signal terminated program cc1\n",
-           "compiling it takes longer than the 2.5 seconds allowed");
+           "compiling it takes longer than the 2.5 seconds of processor time allowed");
     expect("gcc: fatal error: cannot execute 'as': vfork: Resource temporarily unavailable\n",
            "compiling it takes more than the 64 processes allowed");
     expect("collect2: fatal error: ld terminated with signal 9 [Killed]\n",

@@ -157,6 +157,7 @@ static void compile(struct fixture *fixture, const char *problem, const struct b
     plan.role = role;
     plan.hidden_seed = 7;
     plan.max_seconds = 120;
+    plan.wall_seconds = 1e6;
     plan.max_memory = (uint64_t)8 << 30;
     plan.max_output = (uint64_t)64 << 20;
     struct compile_outcome outcome;

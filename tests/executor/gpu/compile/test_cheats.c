@@ -146,6 +146,7 @@ static bool compile(struct fixture *fixture, const char *name, const struct cand
     plan.role = COMPILE_CANDIDATE;
     plan.hidden_seed = 7;
     plan.max_seconds = 60;
+    plan.wall_seconds = 1e6;
     plan.max_memory = (uint64_t)4 << 30;
     plan.max_output = (uint64_t)64 << 20;
     struct compile_outcome outcome;

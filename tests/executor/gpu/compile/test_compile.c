@@ -155,17 +155,37 @@ static void the_jail_has_none_of_the_hosts_files(void **state)
             "/proc/self/environ");
 }
 
+#define ENDLESS                                                                                    \
+    LAUNCH "template <int A, int B> struct deep { static const long v = deep<A - 1, B>::v +"       \
+           " deep<A - 1, B + (1 << A)>::v; };\n"                                                   \
+           "template <int B> struct deep<0, B> { static const long v = B; };\n"                    \
+           "extern \"C\" __global__ void scale(const float *x, float *y, int n, float a)\n"        \
+           "{ y[0] = deep<24, 0>::v; }\n"
+
 static void a_source_that_takes_for_ever_is_stopped_and_the_next_is_not_harmed(void **state)
 {
-    refused_within(
-        state,
-        LAUNCH "template <int A, int B> struct deep { static const long v = deep<A - 1, B>::v +"
-               " deep<A - 1, B + (1 << A)>::v; };\n"
-               "template <int B> struct deep<0, B> { static const long v = B; };\n"
-               "extern \"C\" __global__ void scale(const float *x, float *y, int n, float a)\n"
-               "{ y[0] = deep<24, 0>::v; }\n",
-        0.5, VERDICT_COMPILE_ERROR, "compiling it takes longer than the 0.5 seconds allowed");
+    refused_within(state, ENDLESS, 0.5, VERDICT_COMPILE_ERROR,
+                   "compiling it takes longer than the 0.5 seconds of processor time allowed");
     a_good_source_gives_an_object_and_features(state);
+}
+
+static void a_compiler_that_only_lasts_is_the_hosts_fault(void **state)
+{
+    struct compile_outcome outcome;
+    struct err err = ERR_INIT;
+
+    assert_int_equal(try_compile(state, ENDLESS, 1e6, 0.1, 4096, NULL, &outcome, &err),
+                     ERR_TIMED_OUT);
+    if (!strstr(err.text, "has not ended after 0.1 seconds") || !strstr(err.text, "this host")) {
+        fail_msg("%s", err.text);
+    }
+    a_good_source_gives_an_object_and_features(state);
+}
+
+static void variants_share_a_limit_too(void **state)
+{
+    refused_within(state, LAUNCH BODY, 1e-6, VERDICT_COMPILE_ERROR,
+                   "compiling its variants takes longer than the 4e-06 seconds of processor time");
 }
 
 #define KERNEL "extern \"C\" __global__ void scale(const float *x, float *y, int n, float a)\n"
@@ -268,6 +288,9 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(
             a_source_that_takes_for_ever_is_stopped_and_the_next_is_not_harmed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_compiler_that_only_lasts_is_the_hosts_fault, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(variants_share_a_limit_too, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

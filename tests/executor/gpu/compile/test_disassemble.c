@@ -195,7 +195,7 @@ static void compile(struct cuda_jail *jail, enum compile_role role, struct compi
     plan.language = xstrdup("cuda");
     plan.target = xstrdup("sm_90");
     plan.role = role;
-    plan.max_seconds = LONG_S;
+    plan.max_seconds = plan.wall_seconds = LONG_S;
     plan.max_memory = (uint64_t)4 << 30;
     plan.max_output = (uint64_t)32 << 20;
     struct err err = ERR_INIT;
