@@ -3,6 +3,7 @@
 #include "common/file.h"
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
+#include "tests/support/until.h"
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -269,8 +270,7 @@ static void no_process_outlives_the_daemon(void **state)
         (void)teller(client, "idle", killed ? "1" : "2", false, &answered);
         (void)submit(client, "work", killed ? "a" : "b", &spec);
         (void)daemon_client_gate_wait(gate);
-        count = program_children(client->program.pid, pid, 16);
-        assert_true(count >= 3);
+        UNTIL((count = program_children(client->program.pid, pid, 16)) >= 3);
         daemon_client_disconnect(client);
         if (killed) {
             assert_int_equal(program_kill(&client->program), -9);
