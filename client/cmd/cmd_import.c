@@ -7,10 +7,13 @@
 #include "common/mem.h"
 #include "common/printable.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PACKED_SUFFIX ".gz"
 
 struct import_options {
     char *output;
@@ -65,6 +68,19 @@ static void say(struct session *session, const struct space *space, const char *
     }
 }
 
+// Where a space goes that nobody has named: FILE.json and FILE.json.gz become FILE.space. The caller
+// frees the result.
+static char *default_output(const char *path)
+{
+    size_t len = strlen(path), packed = strlen(PACKED_SUFFIX);
+    bool is_packed = len > packed && strcmp(path + len - packed, PACKED_SUFFIX) == 0;
+    char *plain = xstrndup(path, is_packed ? len - packed : len);
+    char *ret = space_path_of(plain);
+
+    free(plain);
+    return ret;
+}
+
 static int import(struct session *session, const void *options, char **argument,
                   size_t argument_count, struct err *err)
 {
@@ -88,10 +104,13 @@ static int import(struct session *session, const void *options, char **argument,
         return err_exit(rc);
     }
     struct space space;
-    rc = kinds[kind].read(&space, data.data, data.len, argument[1], &how, err);
+    rc = space_import_unpack(&data, argument[1], err);
+    if (rc == 0) {
+        rc = kinds[kind].read(&space, data.data, data.len, argument[1], &how, err);
+    }
     bytes_clear(&data);
     if (rc == 0) {
-        char *path = given->output ? xstrdup(given->output) : space_path_of(argument[1]);
+        char *path = given->output ? xstrdup(given->output) : default_output(argument[1]);
         rc = space_write(&space, path, err);
         if (rc == 0) {
             say(session, &space, path);

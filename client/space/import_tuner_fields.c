@@ -103,8 +103,9 @@ int tuner_check_row(const struct tuner *tuner, const struct tuner_row *row, cons
 {
     if (row->verdict == VERDICT_NONE && !(row->time > 0 && isfinite(row->time))) {
         return err_set(err, ERR_INVALID,
-                       "%s: configuration %.200s has no \"%s\" above 0 and no error", path, where,
-                       tuner->time_field);
+                       "%s: configuration %.200s has no \"%s\" above 0 and no error; only what was "
+                       "tuned for time becomes a space",
+                       path, where, tuner->time_field);
     }
     for (size_t i = 0; i < tuner->param_count; i++) {
         if (!json_object_get(row->config, tuner->param[i].name)) {

@@ -37,4 +37,17 @@ TEXT
 grep -q '"problem":"add".*"candidates":3,"correct":2' said || complain "import says $(cat said)"
 "$bin/kcast" export tuned.space >lines
 grep -q '"name":"block=64".*"speedup":4.0' lines && grep -q '"name":"block=96".*"verdict":"crash"' lines || { complain "tuned.space has"; cat lines; }
+
+# Packed files are told by how they begin, whatever they are called; a file that unpacks to too much is refused at once.
+gzip -n <tuned.json >packed.json.gz && cp packed.json.gz named-as-if-plain.json
+"$bin/kcast" import kernel-tuner packed.json.gz --baseline block=32 -q && "$bin/kcast" export packed.space | cmp - lines ||
+    complain 'a packed file gives another space'
+"$bin/kcast" import kernel-tuner named-as-if-plain.json --baseline block=32 -q || complain 'a packed file is told by its name'
+head -c 1M /dev/zero | gzip -n9 >member
+for _ in $(seq 257); do cat member; done >bomb.json
+"$bin/kcast" import kernel-tuner bomb.json 2>said && complain 'what unpacks to too much is taken'
+grep -q 'bomb.json: it unpacks to more than 256 MiB' said && [ ! -e bomb.space ] || complain "of what unpacks to too much is said $(cat said)"
+head -c 60 packed.json.gz >cut.json
+"$bin/kcast" import kernel-tuner cut.json 2>said && complain 'a cut file is taken'
+grep -q 'cut.json: it begins like a gzip file and cannot be unpacked' said || complain "of a cut file is said $(cat said)"
 exit $bad
