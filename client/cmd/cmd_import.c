@@ -31,7 +31,8 @@ static const struct option_row rows[] = {
      "the same for the device"},
     {"baseline", 0, OPTION_TEXT, offsetof(struct import_options, baseline), "WHICH", NULL, 0, 0,
      NULL,
-     "what speedups are over: for kernel-tuner \"NAME=VALUE,…\" of a configuration (default: the "
+     "what speedups are over: for kernel-tuner and ktt \"NAME=VALUE,…\" of a configuration "
+     "(default: the "
      "correct one of median time), for gpu-forecasters the anchor of the row WHICH (default: the "
      "commonest anchor)"},
     {.name = NULL},
@@ -43,6 +44,7 @@ static const struct {
                 const struct space_import *how, struct err *err);
 } kinds[] = {
     {"kernel-tuner", space_import_kernel_tuner},
+    {"ktt", space_import_ktt},
     {"gpu-forecasters", space_import_forecasters},
 };
 
@@ -94,8 +96,8 @@ static int import(struct session *session, const void *options, char **argument,
     }
     if (kind == ARRAY_LEN(kinds)) {
         return err_exit(err_set(err, ERR_USAGE,
-                                "\"%.100s\" is no kind of file that can be imported; kernel-tuner "
-                                "and gpu-forecasters are",
+                                "\"%.100s\" is no kind of file that can be imported; kernel-tuner, "
+                                "ktt and gpu-forecasters are",
                                 argument[0]));
     }
     struct bytes data;
@@ -123,7 +125,7 @@ static int import(struct session *session, const void *options, char **argument,
 
 const struct command cmd_import = {
     .name = "import",
-    .arguments = "kernel-tuner|gpu-forecasters FILE",
+    .arguments = "kernel-tuner|ktt|gpu-forecasters FILE",
     .help = "Make a space of measurements that another tool has taken",
     .option = rows,
     .options_size = sizeof(struct import_options),

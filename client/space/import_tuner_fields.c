@@ -68,7 +68,8 @@ int tuner_read_ms(double *ret, const json_t *object, const char *field, double u
     if (!value || json_is_null(value)) {
         return 0;
     }
-    if (!json_is_number(value) || json_number_value(value) < 0) {
+    if (!json_is_number(value) || json_number_value(value) < 0 ||
+        !isfinite(json_number_value(value) * unit)) {
         return no_number(path, where, field, err);
     }
     *ret = json_number_value(value) * unit;

@@ -199,7 +199,7 @@ static struct result *result_of(const struct maker *m, const struct tuner_row *r
     ret->seconds = accounts_of(row);
     if (row->verdict != VERDICT_NONE) {
         ret->verdict = row->verdict;
-        ret->reason = xasprintf("Kernel Tuner: %s", row->reason);
+        ret->reason = xasprintf("%s: %s", m->tuner->tool, row->reason);
         return ret;
     }
     ret->speedup = estimate_of(m, row);
@@ -213,7 +213,7 @@ static struct result *result_of(const struct maker *m, const struct tuner_row *r
     return ret;
 }
 
-static struct compiled *compiled_of(const struct tuner_row *row)
+static struct compiled *compiled_of(const struct maker *m, const struct tuner_row *row)
 {
     struct compiled *ret = xmalloc(sizeof(*ret));
 
@@ -221,7 +221,7 @@ static struct compiled *compiled_of(const struct tuner_row *row)
     ret->seconds = row->compile / 1e3;
     if (row->verdict == VERDICT_COMPILE_ERROR) {
         ret->verdict = row->verdict;
-        ret->reason = xasprintf("Kernel Tuner: %s", row->reason);
+        ret->reason = xasprintf("%s: %s", m->tuner->tool, row->reason);
     }
     return ret;
 }
@@ -241,7 +241,7 @@ static int add_candidate(struct maker *m, const struct tuner_row *row, struct er
                      m->path, NAME_MAX_BYTES);
     }
     c->name = strbuf_detach(&name);
-    c->compiled = compiled_of(row);
+    c->compiled = compiled_of(m, row);
     c->params = xcalloc(count, sizeof(*c->params));
     for (size_t p = 0; p < count && rc == 0; p++) {
         struct fact *fact = &c->params[c->params_count++];
@@ -299,9 +299,8 @@ static int make_head(struct maker *m, const struct space_import *how, struct err
         return rc;
     }
     strbuf_init(&origin, 2000);
-    strbuf_addf(&origin,
-                "Kernel Tuner %s %.200s: %zu configurations, %zu correct; speedups over %s",
-                tuner->format, file_base_name(m->path), tuner->row_count, m->correct,
+    strbuf_addf(&origin, "%s %s %.200s: %zu configurations, %zu correct; speedups over %s",
+                tuner->tool, tuner->format, file_base_name(m->path), tuner->row_count, m->correct,
                 how->baseline ? "the chosen " : "the correct one of median time, ");
     tuner_add_name(&origin, tuner, &tuner->row[m->baseline]);
     if (tuner->problem_size) {
@@ -367,6 +366,15 @@ int space_import_kernel_tuner(struct space *ret, const void *data, size_t len, c
 {
     struct tuner tuner;
     int rc = tuner_read(&tuner, data, len, path, err);
+
+    return rc == 0 ? import(ret, &tuner, path, how, err) : rc;
+}
+
+int space_import_ktt(struct space *ret, const void *data, size_t len, const char *path,
+                     const struct space_import *how, struct err *err)
+{
+    struct tuner tuner;
+    int rc = tuner_read_ktt(&tuner, data, len, path, err);
 
     return rc == 0 ? import(ret, &tuner, path, how, err) : rc;
 }

@@ -39,6 +39,11 @@ MUST_CHECK int space_import_kernel_tuner(struct space *ret, const void *data, si
                                          const char *path, const struct space_import *how,
                                          struct err *err);
 
+// KTT (github.com/HiPerCoRe/KTT): results that it has saved in JSON. Everything else as for Kernel
+// Tuner.
+MUST_CHECK int space_import_ktt(struct space *ret, const void *data, size_t len, const char *path,
+                                const struct space_import *how, struct err *err);
+
 // GPU Forecasters: rows of the evaluation set, of the pool for reinforcement learning, or of the
 // discovery pairs, one JSON object on each line. The baseline is the anchor of the row that
 // how->baseline names; without it the anchor that most rows have. A row with another anchor counts

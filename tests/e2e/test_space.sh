@@ -38,6 +38,18 @@ grep -q '"problem":"add".*"candidates":3,"correct":2' said || complain "import s
 "$bin/kcast" export tuned.space >lines
 grep -q '"name":"block=64".*"speedup":4.0' lines && grep -q '"name":"block=96".*"verdict":"crash"' lines || { complain "tuned.space has"; cat lines; }
 
+cat >ktt.json <<'TEXT'
+{"Metadata": {"Device": "NVIDIA A100", "TimeUnit": "Microseconds"}, "Results": [
+{"KernelName": "add", "Configuration": [{"Name": "block", "Value": 32}], "Status": "Ok", "TotalDuration": 400.0, "TotalOverhead": 9600.0},
+{"KernelName": "add", "Configuration": [{"Name": "block", "Value": 64}], "Status": "Ok", "TotalDuration": 100.0, "TotalOverhead": 9900.0},
+{"KernelName": "add", "Configuration": [{"Name": "block", "Value": 96}], "Status": "ValidationFailed", "TotalDuration": 90.0, "TotalOverhead": 9900.0}]}
+TEXT
+gzip ktt.json && "$bin/kcast" import ktt ktt.json.gz --baseline block=32 --json >said || complain "ktt.json.gz is not taken"
+grep -q '"problem":"add".*"candidates":3,"correct":2' said || complain "import says $(cat said)"
+"$bin/kcast" export ktt.space >lines.ktt
+grep -q '"name":"block=64".*"speedup":4.0.*"held":0.01[,}]' lines.ktt && grep -q '"name":"block=96".*"verdict":"wrong"' lines.ktt ||
+    { complain "ktt.space has"; cat lines.ktt; }
+
 # Packed files are told by how they begin, whatever they are called; a file that unpacks to too much is refused at once.
 gzip -n <tuned.json >packed.json.gz && cp packed.json.gz named-as-if-plain.json
 "$bin/kcast" import kernel-tuner packed.json.gz --baseline block=32 -q && "$bin/kcast" export packed.space | cmp - lines ||
