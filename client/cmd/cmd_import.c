@@ -6,6 +6,7 @@
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/printable.h"
+#include "common/strbuf.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,6 +62,8 @@ static void say(struct session *session, const struct space *space, const char *
         json_object_set_new(object, "device_class", show_text(space->head.device_class));
         json_object_set_new(object, "candidates", json_integer((json_int_t)space->head.candidates));
         json_object_set_new(object, "correct", json_integer((json_int_t)correct));
+        json_object_set_new(object, "launch_costs",
+                            json_integer((json_int_t)space->head.launch_costs));
         json_object_set_new(object, "origin", show_text(space->head.origin));
         show_print(object);
     } else if (!session_options(session)->quiet) {
@@ -68,6 +71,15 @@ static void say(struct session *session, const struct space *space, const char *
         printable_printf(stderr, "kcast: wrote %llu candidates, %zu of them correct, to %s\n",
                          (unsigned long long)space->head.candidates, correct, path);
     }
+}
+
+static void warn_of_costs(const struct space *space, const char *path)
+{
+    struct strbuf sentence = STRBUF_INIT;
+
+    space_add_cost_warning(space, path, &sentence);
+    session_warn(sentence.data);
+    strbuf_release(&sentence);
 }
 
 // Where a space goes that nobody has named: FILE.json and FILE.json.gz become FILE.space. The caller
@@ -116,6 +128,7 @@ static int import(struct session *session, const void *options, char **argument,
         rc = space_write(&space, path, err);
         if (rc == 0) {
             say(session, &space, path);
+            warn_of_costs(&space, path);
         }
         free(path);
         space_release(&space);

@@ -170,6 +170,12 @@ static struct estimate *estimate_of(const struct maker *m, const struct tuner_ro
     return ret;
 }
 
+// Whether all that is known of what measuring took is one launch.
+static bool costs_one_launch(const struct tuner_row *row)
+{
+    return !isnan(row->time) && isnan(row->benchmark) && row->times_count < 2;
+}
+
 // The seconds that the configuration took. On the device it took verification and benchmark, as far
 // as these are known.
 static struct accounts *accounts_of(const struct tuner_row *row)
@@ -280,6 +286,16 @@ static int choose(char **ret, const char *says, const char *wanted, const char *
     return 0;
 }
 
+static uint64_t count_launch_costs(const struct tuner *tuner)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < tuner->row_count; i++) {
+        count += costs_one_launch(&tuner->row[i]);
+    }
+    return count;
+}
+
 static int make_head(struct maker *m, const struct space_import *how, struct err *err)
 {
     struct space_head *head = &m->space.head;
@@ -303,6 +319,11 @@ static int make_head(struct maker *m, const struct space_import *how, struct err
                 tuner->tool, tuner->format, file_base_name(m->path), tuner->row_count, m->correct,
                 how->baseline ? "the chosen " : "the correct one of median time, ");
     tuner_add_name(&origin, tuner, &tuner->row[m->baseline]);
+    head->launch_costs = count_launch_costs(tuner);
+    if (head->launch_costs > 0) {
+        strbuf_addf(&origin, "; the costs of %llu of them are those of one launch",
+                    (unsigned long long)head->launch_costs);
+    }
     if (tuner->problem_size) {
         strbuf_adds(&origin, "; problem size ");
         tuner_add_value(&origin, tuner->problem_size);

@@ -343,3 +343,16 @@ double space_best_log2(const struct space *space)
     }
     return best;
 }
+
+void space_add_cost_warning(const struct space *space, const char *name, struct strbuf *out)
+{
+    if (space->head.launch_costs > 0) {
+        strbuf_addf(
+            out,
+            "%s: for %llu of %llu candidates a search is charged one kernel launch, because "
+            "nothing else was recorded; measuring them takes far longer, so do not compare "
+            "searches of this space by device time",
+            name, (unsigned long long)space->head.launch_costs,
+            (unsigned long long)space->head.candidates);
+    }
+}

@@ -34,7 +34,7 @@ cat >tuned.json <<'TEXT'
 "32": {"block": 32, "time": 4.0}, "64": {"block": 64, "time": 1.0}, "96": {"block": 96, "__error__": "RuntimeFailedConfig"},
 TEXT
 "$bin/kcast" import kernel-tuner tuned.json --baseline block=32 --json >said || complain "tuned.json is not taken"
-grep -q '"problem":"add".*"candidates":3,"correct":2' said || complain "import says $(cat said)"
+grep -q '"problem":"add".*"candidates":3,"correct":2,"launch_costs":2' said || complain "import says $(cat said)"
 "$bin/kcast" export tuned.space >lines
 grep -q '"name":"block=64".*"speedup":4.0' lines && grep -q '"name":"block=96".*"verdict":"crash"' lines || { complain "tuned.space has"; cat lines; }
 
@@ -45,10 +45,17 @@ cat >ktt.json <<'TEXT'
 {"KernelName": "add", "Configuration": [{"Name": "block", "Value": 96}], "Status": "ValidationFailed", "TotalDuration": 90.0, "TotalOverhead": 9900.0}]}
 TEXT
 gzip ktt.json && "$bin/kcast" import ktt ktt.json.gz --baseline block=32 --json >said || complain "ktt.json.gz is not taken"
-grep -q '"problem":"add".*"candidates":3,"correct":2' said || complain "import says $(cat said)"
+grep -q '"problem":"add".*"candidates":3,"correct":2,"launch_costs":0' said || complain "import says $(cat said)"
 "$bin/kcast" export ktt.space >lines.ktt
 grep -q '"name":"block=64".*"speedup":4.0.*"held":0.01[,}]' lines.ktt && grep -q '"name":"block=96".*"verdict":"wrong"' lines.ktt ||
     { complain "ktt.space has"; cat lines.ktt; }
+
+# Where one launch is all that is known of what measuring costs, import and replay say so.
+warning='for 2 of 3 candidates a search is charged one kernel launch'
+"$bin/kcast" import kernel-tuner tuned.json --baseline block=32 2>said || complain 'tuned.json is not taken again'
+grep -qF "kcast: tuned.space: $warning" said || complain "import says of the costs of tuned.json $(cat said)"
+"$bin/kcast" replay --policy all --seeds 1 tuned.space >table 2>&1 && grep -qF "(tuned: $warning" table || { complain 'replay does not'; cat table; }
+"$bin/kcast" import ktt ktt.json.gz 2>said && ! grep -q 'one kernel launch' said || complain "import says of the costs of ktt.json $(cat said)"
 
 # Packed files are told by how they begin, whatever they are called; a file that unpacks to too much is refused at once.
 gzip -n <tuned.json >packed.json.gz && cp packed.json.gz named-as-if-plain.json

@@ -90,6 +90,45 @@ static void an_unfinished_cache_file_is_read(void **state)
     refused(space_import_kernel_tuner, TUNER_HEAD, NULL, "0 configurations");
 }
 
+// A cache file of two configurations, with these fields after "time".
+#define COSTS(one, two)                                                                            \
+    "{\"device_name\": \"d\", \"kernel_name\": \"k\", \"tune_params_keys\": [\"a\"], "             \
+    "\"problem_size\": 7, \"cache\": {\"1\": {\"a\": 1, \"time\": 1" one                           \
+    "}, \"2\": {\"a\": 2, \"time\": 2" two "}, \"3\": {\"a\": 3, \"time\": \"InvalidConfig\"}}}"
+
+static void costs_of_one_launch_are_flagged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t flagged;
+    } table[] = {
+        {COSTS("", ""), 2},
+        {COSTS("", ", \"times\": [2, 2]"), 1},
+        {COSTS(", \"times\": [1]", ", \"benchmark_time\": 30"), 1},
+        {COSTS(", \"times\": [1, 1]", ", \"benchmark_time\": 30"), 0},
+        {COSTS(", \"times\": null, \"verification_time\": 3", ", \"benchmark_time\": null"), 2},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        struct space space = taken(space_import_kernel_tuner, table[i].text, NULL);
+        struct strbuf sentence = STRBUF_INIT;
+        assert_int_equal(space.head.launch_costs, table[i].flagged);
+        space_add_cost_warning(&space, "k.space", &sentence);
+        const char *told = strstr(space.head.origin, " are those of one launch; problem size 7");
+        bool flagged = table[i].flagged > 0;
+        assert_true((sentence.len > 0) == flagged && (told ? flagged : !flagged));
+        if (i == 0) {
+            assert_string_equal(sentence.data,
+                                "k.space: for 2 of 3 candidates a search is charged one kernel "
+                                "launch, because nothing else was recorded; measuring them takes "
+                                "far longer, so do not compare searches of this space by device "
+                                "time");
+        }
+        strbuf_release(&sentence);
+        space_release(&space);
+    }
+}
+
 static void a_baseline_is_found_by_its_parameters(void **state)
 {
     (void)state;
@@ -281,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cache_file_becomes_a_space),
         cmocka_unit_test(an_unfinished_cache_file_is_read),
+        cmocka_unit_test(costs_of_one_launch_are_flagged),
         cmocka_unit_test(a_baseline_is_found_by_its_parameters),
         cmocka_unit_test(t4_results_become_a_space),
         cmocka_unit_test(t4_results_have_a_unit_of_time),

@@ -80,6 +80,7 @@ static void an_overhead_that_is_not_told_is_not_guessed(void **state)
     assert_near(space.candidate[0].result->seconds->held, 0.005);
     assert_near(space.candidate[1].result->seconds->held, 0.01); // no less than what ran
     assert_near(space_log2(&space.candidate[1]), -1);
+    assert_int_equal(space.head.launch_costs, 1);
     space_release(&space);
 }
 
