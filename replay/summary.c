@@ -136,6 +136,20 @@ static void print_variant(const struct tasks *t, const struct search_outcome *ou
                      (unsigned long long)missed, (unsigned long long)improvers);
 }
 
+void summary_print_cost_warnings(const struct tasks *t, bool markdown, FILE *out)
+{
+    for (size_t space = 0; space < t->spaces; space++) {
+        struct strbuf sentence = STRBUF_INIT;
+
+        space_add_cost_warning(recorded_space_data(t->space[space]),
+                               recorded_space_name(t->space[space]), &sentence);
+        if (sentence.len > 0) {
+            printable_printf(out, markdown ? "\n%s.\n" : "(%s)\n", sentence.data);
+        }
+        strbuf_release(&sentence);
+    }
+}
+
 void summary_print(const struct tasks *t, const struct search_outcome *outcome, FILE *out)
 {
     printable_printf(out, "%-22s %-24s %-23s  %-7s  %-11s  %-10s %s\n", "space", "arm",
@@ -146,8 +160,10 @@ void summary_print(const struct tasks *t, const struct search_outcome *outcome, 
         }
     }
     printable_printf(
-        out, "(medians of %llu searches; the best also with its 10 %% and 90 %% quantiles)\n\n",
+        out, "(medians of %llu searches; the best also with its 10 %% and 90 %% quantiles)\n",
         (unsigned long long)(t->seeds * t->searches));
+    summary_print_cost_warnings(t, false, out);
+    printable_printf(out, "\n");
     printable_printf(out, "%-24s %-21s  %6s  %6s  %-7s  %-6s  %s\n", "all spaces",
                      "final / control's", "time", "needed", "reached", "c/m", "improvers missed");
     for (size_t variant = 0; variant < t->variants; variant++) {
@@ -228,7 +244,12 @@ static void print_object(const struct tasks *t, const struct search_outcome *o, 
         printable_printf(out, "%s[%.9g,%.9g]", i > 0 ? "," : "", o->step[i].device_seconds,
                          o->step[i].log2);
     }
-    printable_printf(out, "]}\n");
+    printable_printf(out, "]");
+    uint64_t launch_costs = recorded_space_data(t->space[space])->head.launch_costs;
+    if (launch_costs > 0) {
+        printable_printf(out, ",\"launch_costs\":%llu", (unsigned long long)launch_costs);
+    }
+    printable_printf(out, "}\n");
 }
 
 void summary_json(const struct tasks *t, const struct search_outcome *outcome, FILE *out)

@@ -5,6 +5,7 @@
 #include "common/printable.h"
 #include "common/stats.h"
 #include "replay/compare.h"
+#include "replay/summary.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -141,6 +142,7 @@ void summary_markdown(const struct tasks *t, const struct search_outcome *outcom
                       const struct against *against, FILE *out)
 {
     print_found(t, outcome, out);
+    summary_print_cost_warnings(t, true, out);
     for (size_t i = 0; i < against->count && t->variants > 1; i++) {
         print_against(t, outcome, against->variant[i], out);
     }

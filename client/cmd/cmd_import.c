@@ -6,11 +6,15 @@
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/printable.h"
+#include "common/strbuf.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PACKED_SUFFIX ".gz"
 
 struct import_options {
     char *output;
@@ -28,7 +32,8 @@ static const struct option_row rows[] = {
      "the same for the device"},
     {"baseline", 0, OPTION_TEXT, offsetof(struct import_options, baseline), "WHICH", NULL, 0, 0,
      NULL,
-     "what speedups are over: for kernel-tuner \"NAME=VALUE,…\" of a configuration (default: the "
+     "what speedups are over: for kernel-tuner and ktt \"NAME=VALUE,…\" of a configuration "
+     "(default: the "
      "correct one of median time), for gpu-forecasters the anchor of the row WHICH (default: the "
      "commonest anchor)"},
     {.name = NULL},
@@ -40,6 +45,7 @@ static const struct {
                 const struct space_import *how, struct err *err);
 } kinds[] = {
     {"kernel-tuner", space_import_kernel_tuner},
+    {"ktt", space_import_ktt},
     {"gpu-forecasters", space_import_forecasters},
 };
 
@@ -56,6 +62,8 @@ static void say(struct session *session, const struct space *space, const char *
         json_object_set_new(object, "device_class", show_text(space->head.device_class));
         json_object_set_new(object, "candidates", json_integer((json_int_t)space->head.candidates));
         json_object_set_new(object, "correct", json_integer((json_int_t)correct));
+        json_object_set_new(object, "launch_costs",
+                            json_integer((json_int_t)space->head.launch_costs));
         json_object_set_new(object, "origin", show_text(space->head.origin));
         show_print(object);
     } else if (!session_options(session)->quiet) {
@@ -63,6 +71,28 @@ static void say(struct session *session, const struct space *space, const char *
         printable_printf(stderr, "kcast: wrote %llu candidates, %zu of them correct, to %s\n",
                          (unsigned long long)space->head.candidates, correct, path);
     }
+}
+
+static void warn_of_costs(const struct space *space, const char *path)
+{
+    struct strbuf sentence = STRBUF_INIT;
+
+    space_add_cost_warning(space, path, &sentence);
+    session_warn(sentence.data);
+    strbuf_release(&sentence);
+}
+
+// Where a space goes that nobody has named: FILE.json and FILE.json.gz become FILE.space. The caller
+// frees the result.
+static char *default_output(const char *path)
+{
+    size_t len = strlen(path), packed = strlen(PACKED_SUFFIX);
+    bool is_packed = len > packed && strcmp(path + len - packed, PACKED_SUFFIX) == 0;
+    char *plain = xstrndup(path, is_packed ? len - packed : len);
+    char *ret = space_path_of(plain);
+
+    free(plain);
+    return ret;
 }
 
 static int import(struct session *session, const void *options, char **argument,
@@ -78,8 +108,8 @@ static int import(struct session *session, const void *options, char **argument,
     }
     if (kind == ARRAY_LEN(kinds)) {
         return err_exit(err_set(err, ERR_USAGE,
-                                "\"%.100s\" is no kind of file that can be imported; kernel-tuner "
-                                "and gpu-forecasters are",
+                                "\"%.100s\" is no kind of file that can be imported; kernel-tuner, "
+                                "ktt and gpu-forecasters are",
                                 argument[0]));
     }
     struct bytes data;
@@ -88,13 +118,17 @@ static int import(struct session *session, const void *options, char **argument,
         return err_exit(rc);
     }
     struct space space;
-    rc = kinds[kind].read(&space, data.data, data.len, argument[1], &how, err);
+    rc = space_import_unpack(&data, argument[1], err);
+    if (rc == 0) {
+        rc = kinds[kind].read(&space, data.data, data.len, argument[1], &how, err);
+    }
     bytes_clear(&data);
     if (rc == 0) {
-        char *path = given->output ? xstrdup(given->output) : space_path_of(argument[1]);
+        char *path = given->output ? xstrdup(given->output) : default_output(argument[1]);
         rc = space_write(&space, path, err);
         if (rc == 0) {
             say(session, &space, path);
+            warn_of_costs(&space, path);
         }
         free(path);
         space_release(&space);
@@ -104,7 +138,7 @@ static int import(struct session *session, const void *options, char **argument,
 
 const struct command cmd_import = {
     .name = "import",
-    .arguments = "kernel-tuner|gpu-forecasters FILE",
+    .arguments = "kernel-tuner|ktt|gpu-forecasters FILE",
     .help = "Make a space of measurements that another tool has taken",
     .option = rows,
     .options_size = sizeof(struct import_options),

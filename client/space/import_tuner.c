@@ -1,4 +1,5 @@
-// Reads Kernel Tuner's files: the cache that it appends to while it tunes, and T4 results.
+// Reads Kernel Tuner's files: the cache that it appends to while it tunes, and by
+// import_tuner_t4.c T4 results.
 //
 // Design. A cache file is JSON that is only closed when tuning ends. Until then its last two braces
 // are missing, and a comma may stand there (store_cache and correct_open_cache in
@@ -54,7 +55,7 @@ static size_t without_end(const char *text, size_t len)
 }
 
 // Parses JSON like json_loadb(), but closes what is open: first the whole text, then the text
-// without its incomplete last line. NULL on failure; Then *why is the error in the whole text.
+// without its incomplete last line. NULL on failure; then *why is the error in the whole text.
 static json_t *load(const char *text, size_t len, json_error_t *why)
 {
     json_t *ret = json_loadb(text, len, 0, why);
@@ -72,104 +73,6 @@ static json_t *load(const char *text, size_t len, json_error_t *why)
         len = newline ? (size_t)(newline - text) : 0;
     }
     return ret;
-}
-
-// ---- fields ----
-
-static int no_number(const char *path, const char *where, const char *field, struct err *err)
-{
-    return err_set(err, ERR_INVALID, "%s: configuration %.200s: \"%s\" is no number from 0", path,
-                   where, field);
-}
-
-// Reads a time in `unit` milliseconds. *ret becomes milliseconds, or NaN when the field is absent
-// or null.
-static int read_ms(double *ret, const json_t *object, const char *field, double unit,
-                   const char *path, const char *where, struct err *err)
-{
-    const json_t *value = json_object_get(object, field);
-
-    *ret = NAN;
-    if (!value || json_is_null(value)) {
-        return 0;
-    }
-    if (!json_is_number(value) || json_number_value(value) < 0) {
-        return no_number(path, where, field, err);
-    }
-    *ret = json_number_value(value) * unit;
-    return 0;
-}
-
-static int read_times(struct tuner_row *row, const json_t *list, double unit, const char *path,
-                      const char *where, struct err *err)
-{
-    size_t i;
-    const json_t *value;
-
-    if (!list || json_is_null(list)) {
-        return 0;
-    }
-    if (!json_is_array(list)) {
-        return err_set(err, ERR_INVALID, "%s: configuration %.200s: its times are no list", path,
-                       where);
-    }
-    row->times = xcalloc(json_array_size(list) + 1, sizeof(*row->times));
-    json_array_foreach ((json_t *)(uintptr_t)list, i, value) {
-        double ms = json_number_value(value) * unit;
-        if (json_is_number(value) && isfinite(ms) && ms > 0) {
-            row->times[row->times_count++] = ms;
-        }
-    }
-    return 0;
-}
-
-// Checks that a configuration without an error has a time.
-static int check_time(const struct tuner_row *row, const char *path, const char *where,
-                      struct err *err)
-{
-    if (row->verdict == VERDICT_NONE && !(row->time > 0 && isfinite(row->time))) {
-        return err_set(err, ERR_INVALID,
-                       "%s: configuration %.200s has no \"time\" above 0 and no error", path,
-                       where);
-    }
-    return 0;
-}
-
-static int check_params(const struct tuner *tuner, const json_t *config, const char *path,
-                        const char *where, struct err *err)
-{
-    for (size_t i = 0; i < tuner->param_count; i++) {
-        if (!json_object_get(config, tuner->param[i].name)) {
-            return err_set(err, ERR_INVALID, "%s: configuration %.200s has no \"%.64s\"", path,
-                           where, tuner->param[i].name);
-        }
-    }
-    return 0;
-}
-
-static int add_param(struct tuner *tuner, const char *name, const char *path, struct err *err)
-{
-    if (tuner->param_count == TUNER_PARAM_MAX || strlen(name) > 64) {
-        return err_set(err, ERR_LIMIT,
-                       "%s: more than %d parameters, or one with a name of more than 64 bytes",
-                       path, TUNER_PARAM_MAX);
-    }
-    tuner->param[tuner->param_count++].name = name;
-    return 0;
-}
-
-static int make_rows(struct tuner *tuner, size_t count, const char *path, struct err *err)
-{
-    if (count == 0 || count > SPACE_CANDIDATES_MAX) {
-        return err_set(err, count == 0 ? ERR_INVALID : ERR_LIMIT,
-                       "%s: %zu configurations; a space has 1 to %zu", path, count,
-                       SPACE_CANDIDATES_MAX);
-    }
-    if (tuner->param_count == 0) {
-        return err_set(err, ERR_INVALID, "%s: its configurations have no parameters", path);
-    }
-    tuner->row = xcalloc(count, sizeof(*tuner->row));
-    return 0;
 }
 
 // ---- the cache file ----
@@ -221,32 +124,28 @@ static int read_entry(struct tuner *tuner, const char *key, const json_t *object
     read_error(row, object);
     int rc = 0;
     if (row->verdict == VERDICT_NONE) {
-        rc = read_ms(&row->time, object, "time", 1, path, key, err);
+        rc = tuner_read_ms(&row->time, object, "time", 1, path, key, err);
     }
     if (rc != 0) {
         return rc;
     }
-    rc = read_ms(&row->compile, object, "compile_time", 1, path, key, err);
+    rc = tuner_read_ms(&row->compile, object, "compile_time", 1, path, key, err);
     if (rc != 0) {
         return rc;
     }
-    rc = read_ms(&row->verify, object, "verification_time", 1, path, key, err);
+    rc = tuner_read_ms(&row->verify, object, "verification_time", 1, path, key, err);
     if (rc != 0) {
         return rc;
     }
-    rc = read_ms(&row->benchmark, object, "benchmark_time", 1, path, key, err);
+    rc = tuner_read_ms(&row->benchmark, object, "benchmark_time", 1, path, key, err);
     if (rc != 0) {
         return rc;
     }
-    rc = read_times(row, json_object_get(object, "times"), 1, path, key, err);
+    rc = tuner_read_times(row, json_object_get(object, "times"), 1, path, key, err);
     if (rc != 0) {
         return rc;
     }
-    rc = check_time(row, path, key, err);
-    if (rc != 0) {
-        return rc;
-    }
-    return check_params(tuner, object, path, key, err);
+    return tuner_check_row(tuner, row, path, key, err);
 }
 
 // The device name is empty when Kernel Tuner uses the backend that compiles C.
@@ -277,13 +176,13 @@ static int read_cache(struct tuner *tuner, const char *path, struct err *err)
             return err_set(err, ERR_INVALID,
                            "%s: \"tune_params_keys\" has something that is no text", path);
         }
-        int rc = add_param(tuner, name, path, err);
+        int rc = tuner_add_param(tuner, name, path, err);
         if (rc != 0) {
             return rc;
         }
         tuner->param[i].listed = json_object_get(lists, name);
     }
-    int rc = make_rows(tuner, json_object_size(cache), path, err);
+    int rc = tuner_make_rows(tuner, json_object_size(cache), path, err);
     if (rc != 0) {
         return rc;
     }
@@ -298,141 +197,6 @@ static int read_cache(struct tuner *tuner, const char *path, struct err *err)
     return 0;
 }
 
-// ---- T4 results ----
-
-// The milliseconds of a unit. A missing unit means milliseconds; an unknown one gives 0.
-static double unit_ms(const char *unit)
-{
-    static const struct {
-        const char *name;
-        double ms;
-    } known[] = {{"milliseconds", 1}, {"ms", 1},    {"", 1},
-                 {"seconds", 1e3},    {"s", 1e3},   {"microseconds", 1e-3},
-                 {"us", 1e-3},        {"ns", 1e-6}, {"nanoseconds", 1e-6}};
-
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (!unit || strcmp(unit, known[i].name) == 0) {
-            return known[i].ms;
-        }
-    }
-    return 0;
-}
-
-static int read_invalidity(struct tuner_row *row, const json_t *value, const char *path,
-                           const char *where, struct err *err)
-{
-    static const struct {
-        const char *name;
-        enum verdict verdict;
-    } known[] = {{"correct", VERDICT_NONE},
-                 {"compile", VERDICT_COMPILE_ERROR},
-                 {"constraints", VERDICT_COMPILE_ERROR},
-                 {"runtime", VERDICT_CRASH},
-                 {"timeout", VERDICT_TIMEOUT},
-                 {"correctness", VERDICT_WRONG}};
-    const char *text = json_string_value(value);
-
-    for (size_t i = 0; i < ARRAY_LEN(known) && text; i++) {
-        if (strcmp(text, known[i].name) == 0) {
-            row->verdict = known[i].verdict;
-            row->reason = row->verdict == VERDICT_NONE ? NULL : known[i].name;
-            return 0;
-        }
-    }
-    return err_set(err, ERR_INVALID, "%s: configuration %s: \"invalidity\" is none of T4's", path,
-                   where);
-}
-
-static int read_measured_time(struct tuner_row *row, const json_t *list, const char *path,
-                              const char *where, struct err *err)
-{
-    size_t i;
-    const json_t *value;
-
-    json_array_foreach ((json_t *)(uintptr_t)list, i, value) {
-        const char *name = json_string_value(json_object_get(value, "name"));
-        double unit = unit_ms(json_string_value(json_object_get(value, "unit")));
-        if (!name || strcmp(name, "time") != 0) {
-            continue;
-        }
-        if (unit == 0) {
-            return err_set(err, ERR_INVALID,
-                           "%s: configuration %s: the unit of \"time\" is not known", path, where);
-        }
-        return read_ms(&row->time, value, "value", unit, path, where, err);
-    }
-    return 0;
-}
-
-static int read_t4_result(struct tuner *tuner, const json_t *object, double unit, const char *path,
-                          struct err *err)
-{
-    struct tuner_row *row = &tuner->row[tuner->row_count++];
-    const json_t *times = json_object_get(object, "times");
-
-    *row = (struct tuner_row){.config = json_object_get(object, "configuration"), .time = NAN};
-    char where[32];
-    snprintf(where, sizeof(where), "%zu", tuner->row_count);
-    int rc = read_invalidity(row, json_object_get(object, "invalidity"), path, where, err);
-    if (rc != 0) {
-        return rc;
-    }
-    if (row->verdict == VERDICT_NONE) {
-        rc = read_measured_time(row, json_object_get(object, "measurements"), path, where, err);
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    const char *name = json_object_get(times, "compilation") ? "compilation" : "compilation_time";
-    rc = read_ms(&row->compile, times, name, unit, path, where, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = read_ms(&row->verify, times, "validation", unit, path, where, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = read_ms(&row->benchmark, times, "benchmark", unit, path, where, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = read_times(row, json_object_get(times, "runtimes"), unit, path, where, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = check_time(row, path, where, err);
-    if (rc != 0) {
-        return rc;
-    }
-    return check_params(tuner, row->config, path, where, err);
-}
-
-static int read_t4(struct tuner *tuner, const char *path, struct err *err)
-{
-    const json_t *results = json_object_get(tuner->root, "results");
-    json_t *first = json_object_get(json_array_get(results, 0), "configuration");
-    double unit = unit_ms(
-        json_string_value(json_object_get(json_object_get(tuner->root, "metadata"), "timeunit")));
-
-    tuner->format = "T4 results";
-    if (unit == 0) {
-        return err_set(err, ERR_INVALID, "%s: its \"timeunit\" is not known", path);
-    }
-    const char *key;
-    const json_t *value;
-    json_object_foreach (first, key, value) {
-        int rc = add_param(tuner, key, path, err);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    int rc = make_rows(tuner, json_array_size(results), path, err);
-    for (size_t i = 0; i < json_array_size(results) && rc == 0; i++) {
-        rc = read_t4_result(tuner, json_array_get(results, i), unit, path, err);
-    }
-    return rc;
-}
-
 // ---- both formats ----
 
 int tuner_read(struct tuner *ret, const void *data, size_t len, const char *path, struct err *err)
@@ -441,7 +205,7 @@ int tuner_read(struct tuner *ret, const void *data, size_t len, const char *path
 
     strbuf_init(&text, 2 * len + 16); // replacing "NaN" by "null" adds one byte
     add_strict(&text, data, len);
-    struct tuner tuner = {.root = NULL};
+    struct tuner tuner = {.tool = "Kernel Tuner", .time_field = "time"};
     json_error_t why = {.line = 0};
     tuner.root = load(strbuf_text(&text), text.len, &why);
     strbuf_release(&text);
@@ -452,7 +216,11 @@ int tuner_read(struct tuner *ret, const void *data, size_t len, const char *path
     } else if (json_object_get(tuner.root, "cache")) {
         rc = read_cache(&tuner, path, err);
     } else if (json_is_array(json_object_get(tuner.root, "results"))) {
-        rc = read_t4(&tuner, path, err);
+        rc = tuner_read_t4(&tuner, path, err);
+    } else if (json_object_get(tuner.root, "Results")) {
+        rc =
+            err_set(err, ERR_INVALID,
+                    "%s: results of KTT, not of Kernel Tuner; `kcast import ktt` reads them", path);
     } else {
         rc = err_set(err, ERR_INVALID,
                      "%s: neither a cache file of Kernel Tuner (with \"cache\") nor T4 results "

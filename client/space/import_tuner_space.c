@@ -1,4 +1,4 @@
-// Makes a space of what Kernel Tuner measured.
+// Makes a space of what an autotuner measured.
 //
 // Design. Times become log2 speedups over one of the configurations, the baseline. Where single
 // launches were recorded, the speedup has an interval: Welch's interval for the difference of the
@@ -18,113 +18,16 @@
 #define NAME_MAX_BYTES 1024 // of a candidate
 #define PROBLEM_MAX_BYTES 64
 #define DEVICE_MAX_BYTES 256
-#define TEXT_VALUE_MAX 256 // different values of a parameter that has values other than numbers
 #define NS_PER_MS 1e6
-
-// How the values of one parameter become numbers.
-struct scale {
-    bool numeric;               // all values are numbers or booleans, and stand for themselves
-    char *text[TEXT_VALUE_MAX]; // else: a value becomes its index here; owned
-    size_t count;
-};
 
 struct maker {
     const struct tuner *tuner;
     const char *path;
-    struct scale *scale; // one for each parameter
-    size_t baseline;     // index of its row
-    size_t correct;      // number of correct rows
+    struct tuner_scale *scales; // one for each parameter; owned
+    size_t baseline;            // index of its row
+    size_t correct;             // number of correct rows
     struct space space;
 };
-
-// ---- values ----
-
-static void add_value(struct strbuf *out, const json_t *value)
-{
-    if (json_is_string(value)) {
-        strbuf_adds(out, json_string_value(value));
-    } else if (json_is_boolean(value)) {
-        strbuf_adds(out, json_is_true(value) ? "True" : "False");
-    } else if (json_is_integer(value)) {
-        strbuf_addf(out, "%lld", (long long)json_integer_value(value));
-    } else {
-        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-        strbuf_adds(out, text ? text : "?");
-        free(text);
-    }
-}
-
-static bool is_numeric(const json_t *value)
-{
-    return json_is_number(value) || json_is_boolean(value);
-}
-
-static int place_of(struct scale *scale, const json_t *value, double *ret, const char *path,
-                    const char *name, struct err *err)
-{
-    struct strbuf text = STRBUF_INIT;
-
-    add_value(&text, value);
-    size_t i = 0;
-    while (i < scale->count && strcmp(scale->text[i], strbuf_text(&text)) != 0) {
-        i++;
-    }
-    if (i == scale->count && i < TEXT_VALUE_MAX) {
-        scale->text[scale->count++] = xstrdup(strbuf_text(&text));
-    }
-    strbuf_release(&text);
-    *ret = (double)i;
-    return i < TEXT_VALUE_MAX
-               ? 0
-               : err_set(err, ERR_LIMIT,
-                         "%s: parameter \"%s\" has more than %d values, some of which "
-                         "are no numbers",
-                         path, name, TEXT_VALUE_MAX);
-}
-
-static int number_of(struct maker *m, size_t param, const json_t *value, double *ret,
-                     struct err *err)
-{
-    struct scale *scale = &m->scale[param];
-
-    if (!scale->numeric) {
-        return place_of(scale, value, ret, m->path, m->tuner->param[param].name, err);
-    }
-    *ret = json_is_boolean(value) ? (double)json_is_true(value) : json_number_value(value);
-    return 0;
-}
-
-// A parameter is numeric when all of its values are. The values of other parameters are numbered,
-// those of the file's list first.
-static int find_scales(struct maker *m, struct err *err)
-{
-    m->scale = xcalloc(m->tuner->param_count, sizeof(*m->scale));
-    for (size_t p = 0; p < m->tuner->param_count; p++) {
-        const struct tuner_param *param = &m->tuner->param[p];
-        m->scale[p].numeric = true;
-        for (size_t i = 0; i < m->tuner->row_count; i++) {
-            const json_t *value = json_object_get(m->tuner->row[i].config, param->name);
-            m->scale[p].numeric = m->scale[p].numeric && is_numeric(value);
-        }
-        for (size_t i = 0; i < json_array_size(param->listed) && !m->scale[p].numeric; i++) {
-            double place;
-            int rc = place_of(&m->scale[p], json_array_get(param->listed, i), &place, m->path,
-                              param->name, err);
-            if (rc != 0) {
-                return rc;
-            }
-        }
-    }
-    return 0;
-}
-
-static void add_name(const struct tuner *tuner, const struct tuner_row *row, struct strbuf *out)
-{
-    for (size_t p = 0; p < tuner->param_count; p++) {
-        strbuf_addf(out, "%s%s=", p > 0 ? " " : "", tuner->param[p].name);
-        add_value(out, json_object_get(row->config, tuner->param[p].name));
-    }
-}
 
 // ---- the baseline ----
 
@@ -166,7 +69,7 @@ static bool has_value(const struct tuner *tuner, const struct tuner_row *row, co
     for (size_t p = 0; p < tuner->param_count && !same; p++) {
         struct strbuf here = STRBUF_INIT;
         strbuf_addf(&here, "%s=", tuner->param[p].name);
-        add_value(&here, json_object_get(row->config, tuner->param[p].name));
+        tuner_add_value(&here, json_object_get(row->config, tuner->param[p].name));
         same = here.len == len && memcmp(here.data, text, len) == 0;
         strbuf_release(&here);
     }
@@ -267,6 +170,12 @@ static struct estimate *estimate_of(const struct maker *m, const struct tuner_ro
     return ret;
 }
 
+// Whether all that is known of what measuring took is one launch.
+static bool costs_one_launch(const struct tuner_row *row)
+{
+    return !isnan(row->time) && isnan(row->benchmark) && row->times_count < 2;
+}
+
 // The seconds that the configuration took. On the device it took verification and benchmark, as far
 // as these are known.
 static struct accounts *accounts_of(const struct tuner_row *row)
@@ -296,7 +205,7 @@ static struct result *result_of(const struct maker *m, const struct tuner_row *r
     ret->seconds = accounts_of(row);
     if (row->verdict != VERDICT_NONE) {
         ret->verdict = row->verdict;
-        ret->reason = xasprintf("Kernel Tuner: %s", row->reason);
+        ret->reason = xasprintf("%s: %s", m->tuner->tool, row->reason);
         return ret;
     }
     ret->speedup = estimate_of(m, row);
@@ -310,7 +219,7 @@ static struct result *result_of(const struct maker *m, const struct tuner_row *r
     return ret;
 }
 
-static struct compiled *compiled_of(const struct tuner_row *row)
+static struct compiled *compiled_of(const struct maker *m, const struct tuner_row *row)
 {
     struct compiled *ret = xmalloc(sizeof(*ret));
 
@@ -318,7 +227,7 @@ static struct compiled *compiled_of(const struct tuner_row *row)
     ret->seconds = row->compile / 1e3;
     if (row->verdict == VERDICT_COMPILE_ERROR) {
         ret->verdict = row->verdict;
-        ret->reason = xasprintf("Kernel Tuner: %s", row->reason);
+        ret->reason = xasprintf("%s: %s", m->tuner->tool, row->reason);
     }
     return ret;
 }
@@ -331,19 +240,20 @@ static int add_candidate(struct maker *m, const struct tuner_row *row, struct er
 
     strbuf_init(&name, NAME_MAX_BYTES);
     message_init(&space_candidate_message, c);
-    add_name(m->tuner, row, &name);
+    tuner_add_name(&name, m->tuner, row);
     int rc = 0;
     if (name.truncated) {
         rc = err_set(err, ERR_LIMIT, "%s: the values of a configuration have more than %d bytes",
                      m->path, NAME_MAX_BYTES);
     }
     c->name = strbuf_detach(&name);
-    c->compiled = compiled_of(row);
+    c->compiled = compiled_of(m, row);
     c->params = xcalloc(count, sizeof(*c->params));
     for (size_t p = 0; p < count && rc == 0; p++) {
         struct fact *fact = &c->params[c->params_count++];
         fact->name = xstrdup(m->tuner->param[p].name);
-        rc = number_of(m, p, json_object_get(row->config, fact->name), &fact->value, err);
+        rc = tuner_scale_number(m->scales, m->tuner, p, json_object_get(row->config, fact->name),
+                                &fact->value, m->path, err);
     }
     if (row->verdict != VERDICT_COMPILE_ERROR) {
         c->result = result_of(m, row);
@@ -376,6 +286,16 @@ static int choose(char **ret, const char *says, const char *wanted, const char *
     return 0;
 }
 
+static uint64_t count_launch_costs(const struct tuner *tuner)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < tuner->row_count; i++) {
+        count += costs_one_launch(&tuner->row[i]);
+    }
+    return count;
+}
+
 static int make_head(struct maker *m, const struct space_import *how, struct err *err)
 {
     struct space_head *head = &m->space.head;
@@ -395,30 +315,24 @@ static int make_head(struct maker *m, const struct space_import *how, struct err
         return rc;
     }
     strbuf_init(&origin, 2000);
-    strbuf_addf(&origin,
-                "Kernel Tuner %s %.200s: %zu configurations, %zu correct; speedups over %s",
-                tuner->format, file_base_name(m->path), tuner->row_count, m->correct,
+    strbuf_addf(&origin, "%s %s %.200s: %zu configurations, %zu correct; speedups over %s",
+                tuner->tool, tuner->format, file_base_name(m->path), tuner->row_count, m->correct,
                 how->baseline ? "the chosen " : "the correct one of median time, ");
-    add_name(tuner, &tuner->row[m->baseline], &origin);
+    tuner_add_name(&origin, tuner, &tuner->row[m->baseline]);
+    head->launch_costs = count_launch_costs(tuner);
+    if (head->launch_costs > 0) {
+        strbuf_addf(&origin, "; the costs of %llu of them are those of one launch",
+                    (unsigned long long)head->launch_costs);
+    }
     if (tuner->problem_size) {
         strbuf_adds(&origin, "; problem size ");
-        add_value(&origin, tuner->problem_size);
+        tuner_add_value(&origin, tuner->problem_size);
     }
     // The text may have been cut within a character.
     text_add_utf8(&clean, strbuf_text(&origin), origin.len);
     strbuf_release(&origin);
     head->origin = strbuf_detach(&clean);
     return 0;
-}
-
-static void release_scales(struct maker *m)
-{
-    for (size_t p = 0; m->scale && p < m->tuner->param_count; p++) {
-        for (size_t i = 0; i < m->scale[p].count; i++) {
-            free(m->scale[p].text[i]);
-        }
-    }
-    free(m->scale);
 }
 
 static int make_space(struct maker *m, const struct space_import *how, struct err *err)
@@ -433,7 +347,7 @@ static int make_space(struct maker *m, const struct space_import *how, struct er
     if (rc != 0) {
         return rc;
     }
-    rc = find_scales(m, err);
+    rc = tuner_scales_make(&m->scales, m->tuner, m->path, err);
     if (rc != 0) {
         return rc;
     }
@@ -451,22 +365,37 @@ static int make_space(struct maker *m, const struct space_import *how, struct er
     return space_check(&m->space, m->path, err);
 }
 
-int space_import_kernel_tuner(struct space *ret, const void *data, size_t len, const char *path,
-                              const struct space_import *how, struct err *err)
+// Makes a space of a tuner that it releases.
+static int import(struct space *ret, struct tuner *tuner, const char *path,
+                  const struct space_import *how, struct err *err)
 {
-    struct tuner tuner;
-    int rc = tuner_read(&tuner, data, len, path, err);
-    if (rc != 0) {
-        return rc;
-    }
-    struct maker m = {.tuner = &tuner, .path = path};
-    rc = make_space(&m, how, err);
-    release_scales(&m);
-    tuner_release(&tuner);
+    struct maker m = {.tuner = tuner, .path = path};
+    int rc = make_space(&m, how, err);
+
+    tuner_scales_free(m.scales, tuner);
+    tuner_release(tuner);
     if (rc != 0) {
         space_release(&m.space);
         return rc;
     }
     *ret = m.space;
     return 0;
+}
+
+int space_import_kernel_tuner(struct space *ret, const void *data, size_t len, const char *path,
+                              const struct space_import *how, struct err *err)
+{
+    struct tuner tuner;
+    int rc = tuner_read(&tuner, data, len, path, err);
+
+    return rc == 0 ? import(ret, &tuner, path, how, err) : rc;
+}
+
+int space_import_ktt(struct space *ret, const void *data, size_t len, const char *path,
+                     const struct space_import *how, struct err *err)
+{
+    struct tuner tuner;
+    int rc = tuner_read_ktt(&tuner, data, len, path, err);
+
+    return rc == 0 ? import(ret, &tuner, path, how, err) : rc;
 }

@@ -3,6 +3,7 @@
 // and for its unpacked content. Nothing is read or written in place: the content is built in
 // memory, and the file is replaced at the end.
 #include "client/space/space.h"
+#include "client/space/gzip.h"
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/printable.h"
@@ -12,57 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #define MAGIC "KCSPACE1"
 #define MAGIC_LEN 8
 #define HEAD_LEN 4 // bytes of a frame's length
-#define CHUNK ((size_t)1 << 16)
-#define GZIP_BITS (15 + 16) // zlib: the largest window, with a gzip header
-
-// ---- gzip ----
-
-static int unpack(const struct bytes *packed, struct strbuf *out, const char *path, struct err *err)
-{
-    unsigned char *chunk = xmalloc(CHUNK);
-    z_stream stream = {.next_in = packed->data, .avail_in = (uInt)packed->len};
-    int outcome = inflateInit2(&stream, GZIP_BITS);
-
-    while (outcome == Z_OK && !out->truncated) {
-        stream.next_out = chunk;
-        stream.avail_out = (uInt)CHUNK;
-        outcome = inflate(&stream, Z_NO_FLUSH);
-        strbuf_add(out, chunk, CHUNK - stream.avail_out);
-    }
-    (void)inflateEnd(&stream);
-    free(chunk);
-    if (out->truncated) {
-        return err_set(err, ERR_LIMIT, "%s: more than %zu MiB unpacked", path,
-                       SPACE_BYTES_MAX >> 20);
-    }
-    if (outcome != Z_STREAM_END || stream.avail_in > 0) {
-        return err_set(err, ERR_CORRUPT, "%s: the file is damaged or no space", path);
-    }
-    return 0;
-}
-
-static void pack(const struct strbuf *data, struct strbuf *out)
-{
-    unsigned char *chunk = xmalloc(CHUNK);
-    z_stream stream = {.next_in = (unsigned char *)(uintptr_t)data->data,
-                       .avail_in = (uInt)data->len};
-    int outcome =
-        deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_BITS, 9, Z_DEFAULT_STRATEGY);
-
-    while (outcome == Z_OK) {
-        stream.next_out = chunk;
-        stream.avail_out = (uInt)CHUNK;
-        outcome = deflate(&stream, Z_FINISH);
-        strbuf_add(out, chunk, CHUNK - stream.avail_out);
-    }
-    (void)deflateEnd(&stream);
-    free(chunk);
-}
 
 // ---- reading ----
 
@@ -263,8 +217,12 @@ int space_read(struct space *ret, const char *path, struct err *err)
     }
     struct strbuf data;
     strbuf_init(&data, SPACE_BYTES_MAX);
-    rc = unpack(&packed, &data, path, err);
-    if (rc == 0) {
+    rc = gzip_unpack(&data, packed.data, packed.len);
+    if (rc == ERR_LIMIT) {
+        rc = err_set(err, rc, "%s: more than %zu MiB unpacked", path, SPACE_BYTES_MAX >> 20);
+    } else if (rc != 0) {
+        rc = err_set(err, rc, "%s: the file is damaged or no space", path);
+    } else {
         rc = space_parse(ret, strbuf_text(&data), data.len, path, err);
     }
     strbuf_release(&data);
@@ -319,7 +277,7 @@ int space_write(const struct space *space, const char *path, struct err *err)
     strbuf_init(&packed, SPACE_FILE_MAX);
     int rc = space_pack(space, path, &data, err);
     if (rc == 0) {
-        pack(&data, &packed);
+        gzip_pack(&packed, data.data, data.len);
         if (packed.truncated) {
             rc = err_set(err, ERR_LIMIT, "%s: a packed space has at most %zu MiB", path,
                          SPACE_FILE_MAX >> 20);
@@ -342,10 +300,10 @@ bool space_is(const char *path)
     if (fd < 0) {
         return false;
     }
-    unsigned char head[2] = {0};
+    unsigned char head[GZIP_MAGIC_LEN];
     ssize_t got = read(fd, head, sizeof(head));
     (void)close(fd);
-    return got == (ssize_t)sizeof(head) && head[0] == 0x1f && head[1] == 0x8b;
+    return got > 0 && gzip_is(head, (size_t)got);
 }
 
 char *space_path_of(const char *path)
@@ -384,4 +342,17 @@ double space_best_log2(const struct space *space)
         best = fmax(best, space_log2(&space->candidate[i]));
     }
     return best;
+}
+
+void space_add_cost_warning(const struct space *space, const char *name, struct strbuf *out)
+{
+    if (space->head.launch_costs > 0) {
+        strbuf_addf(
+            out,
+            "%s: for %llu of %llu candidates a search is charged one kernel launch, because "
+            "nothing else was recorded; measuring them takes far longer, so do not compare "
+            "searches of this space by device time",
+            name, (unsigned long long)space->head.launch_costs,
+            (unsigned long long)space->head.candidates);
+    }
 }

@@ -51,6 +51,10 @@ MUST_CHECK int space_write(const struct space *space, const char *path, struct e
 // Frees the head and all candidates, also of a space that is only half made.
 void space_release(struct space *space);
 
+// Appends a sentence without a full stop that begins with name and warns of costs that are not
+// those of measuring, as head.launch_costs says. Appends nothing when there are none.
+void space_add_cost_warning(const struct space *space, const char *name, struct strbuf *out);
+
 // Makes a space of what a run has measured: its candidates that have a result or did not compile,
 // without those of duplicate source. Messages are reduced to what a replay needs, numbers to single
 // precision. Sources are kept unless they are points of a template. When two candidates have the

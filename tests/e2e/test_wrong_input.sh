@@ -44,11 +44,12 @@ expect 3 'missing.c' "$bin/kcast" --pool tcp://127.0.0.1:1 measure "$root/proble
 expect 3 'missing.c' "$bin/kcast" --pool tcp://127.0.0.1:1 --worker tcp://127.0.0.1:1 forecast "$root/problems/cpu/scan" missing.c
 
 # ---- spaces ----
-expect 2 'needs kernel-tuner|gpu-forecasters FILE' "$bin/kcast" import kernel-tuner
-expect 2 'kernel-tuner and gpu-forecasters are' "$bin/kcast" import autotuner x.json
+expect 2 'needs kernel-tuner|ktt|gpu-forecasters FILE' "$bin/kcast" import kernel-tuner
+expect 2 'kernel-tuner, ktt and gpu-forecasters are' "$bin/kcast" import autotuner x.json
 expect 3 'nowhere.json' "$bin/kcast" import kernel-tuner nowhere.json
 printf '{"pair_id": 1, "problem_id": 2}\n' >rows.jsonl
 expect 3 'rows.jsonl: neither a cache file of Kernel Tuner' "$bin/kcast" import kernel-tuner rows.jsonl
+expect 3 'rows.jsonl: no results of KTT' "$bin/kcast" import ktt rows.jsonl
 expect 3 'rows.jsonl:1: "parent_code" is missing' "$bin/kcast" import gpu-forecasters rows.jsonl
 [ ! -e rows.space ] || { echo "a space was made of rows that are none"; bad=1; }
 space=$root/docs/h200/spaces/transpose.space

@@ -136,6 +136,7 @@ static void each_search_is_an_object_on_a_line_of_its_own(void **state)
     assert_true(json_number_value(json_object_get(best, "best_log2")) == 2.45);
     assert_true(json_number_value(json_object_get(best, "fraction_of_best")) == 1);
     assert_int_equal(json_integer_value(json_object_get(best, "measured")), 10);
+    assert_null(json_object_get(best, "launch_costs"));
     const json_t *step = json_array_get(json_object_get(best, "incumbents"), 0);
     assert_true(json_number_value(json_array_get(step, 0)) == 2);
     assert_true(json_number_value(json_array_get(step, 1)) == 2.45);
@@ -143,6 +144,33 @@ static void each_search_is_an_object_on_a_line_of_its_own(void **state)
     assert_int_equal(json_array_size(json_object_get(nothing, "incumbents")), 0);
     json_decref(best);
     json_decref(nothing);
+    free(text);
+    made_up_free(m);
+}
+
+static void costs_that_are_not_those_of_measuring_are_told(void **state)
+{
+    struct made_up *m = make();
+    char *text = printed(m, summary_print);
+
+    (void)state;
+    assert_null(strstr(text, "one kernel launch"));
+    free(text);
+    struct space space = toy_space();
+    space.head.launch_costs = 150;
+    recorded_space_free(m->space[1]);
+    assert_int_equal(recorded_space_create(&m->space[1], &space, "far", NULL), 0);
+    text = printed(m, summary_print);
+    assert_line(text,
+                "(far: for 150 of 192 candidates a search is charged one kernel launch, because "
+                "nothing else was recorded; measuring them takes far longer, so do not compare "
+                "searches of this space by device time)");
+    assert_null(strstr(text, "(near: "));
+    free(text);
+    text = printed(m, summary_json);
+    json_t *line = parsed_line(text, MADE_UP_OUTCOMES - 1);
+    assert_int_equal(json_integer_value(json_object_get(line, "launch_costs")), 150);
+    json_decref(line);
     free(text);
     made_up_free(m);
 }
@@ -174,6 +202,7 @@ int main(void)
         cmocka_unit_test(each_space_has_a_row_of_medians_for_each_variant),
         cmocka_unit_test(each_variant_is_compared_with_the_first),
         cmocka_unit_test(each_search_is_an_object_on_a_line_of_its_own),
+        cmocka_unit_test(costs_that_are_not_those_of_measuring_are_told),
         cmocka_unit_test(names_are_json_whatever_they_hold),
     };
 

@@ -119,6 +119,22 @@ static void a_difference_that_would_print_as_none_is_none(void **state)
                "| 3.0 | none | 0, 0 |");
 }
 
+static void costs_that_are_not_those_of_measuring_are_told(void **state)
+{
+    struct made_up *m = make(1.0, -1.0);
+    struct space space = toy_space();
+
+    (void)state;
+    space.head.launch_costs = 192;
+    recorded_space_free(m->space[0]);
+    assert_int_equal(recorded_space_create(&m->space[0], &space, "near", NULL), 0);
+    char *text = printed(m, &(struct against){.count = 0});
+    assert_non_null(strstr(text, " |\n\nnear: for 192 of 192 candidates a search is charged one "));
+    assert_null(strstr(text, "\nfar: "));
+    free(text);
+    made_up_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +143,7 @@ int main(void)
         cmocka_unit_test(a_row_says_where_a_variant_is_ahead_and_when_it_got_there),
         cmocka_unit_test(a_row_says_where_it_is_behind_and_what_it_never_had),
         cmocka_unit_test(a_difference_that_would_print_as_none_is_none),
+        cmocka_unit_test(costs_that_are_not_those_of_measuring_are_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,6 +90,45 @@ static void an_unfinished_cache_file_is_read(void **state)
     refused(space_import_kernel_tuner, TUNER_HEAD, NULL, "0 configurations");
 }
 
+// A cache file of two configurations, with these fields after "time".
+#define COSTS(one, two)                                                                            \
+    "{\"device_name\": \"d\", \"kernel_name\": \"k\", \"tune_params_keys\": [\"a\"], "             \
+    "\"problem_size\": 7, \"cache\": {\"1\": {\"a\": 1, \"time\": 1" one                           \
+    "}, \"2\": {\"a\": 2, \"time\": 2" two "}, \"3\": {\"a\": 3, \"time\": \"InvalidConfig\"}}}"
+
+static void costs_of_one_launch_are_flagged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t flagged;
+    } table[] = {
+        {COSTS("", ""), 2},
+        {COSTS("", ", \"times\": [2, 2]"), 1},
+        {COSTS(", \"times\": [1]", ", \"benchmark_time\": 30"), 1},
+        {COSTS(", \"times\": [1, 1]", ", \"benchmark_time\": 30"), 0},
+        {COSTS(", \"times\": null, \"verification_time\": 3", ", \"benchmark_time\": null"), 2},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        struct space space = taken(space_import_kernel_tuner, table[i].text, NULL);
+        struct strbuf sentence = STRBUF_INIT;
+        assert_int_equal(space.head.launch_costs, table[i].flagged);
+        space_add_cost_warning(&space, "k.space", &sentence);
+        const char *told = strstr(space.head.origin, " are those of one launch; problem size 7");
+        bool flagged = table[i].flagged > 0;
+        assert_true((sentence.len > 0) == flagged && (told ? flagged : !flagged));
+        if (i == 0) {
+            assert_string_equal(sentence.data,
+                                "k.space: for 2 of 3 candidates a search is charged one kernel "
+                                "launch, because nothing else was recorded; measuring them takes "
+                                "far longer, so do not compare searches of this space by device "
+                                "time");
+        }
+        strbuf_release(&sentence);
+        space_release(&space);
+    }
+}
+
 static void a_baseline_is_found_by_its_parameters(void **state)
 {
     (void)state;
@@ -160,15 +199,57 @@ static void t4_results_become_a_space(void **state)
             "does not name its device; say it with --device");
     refused(space_import_kernel_tuner,
             "{\"results\": [" T4("correct", "1}") TIME("4", "hours") "]}", &how,
-            "unit of \"time\"");
+            "configuration 1: its \"unit\" is \"hours\", which is no unit of time");
     refused(space_import_kernel_tuner, "{\"results\": [" T4("odd", "1}") TIME("4", "ms") "]}", &how,
             "\"invalidity\" is none of T4's");
     refused(space_import_kernel_tuner, "{\"results\": [" T4("correct", "1}") "1]}]}", &how,
             "configuration 1 has no \"time\"");
-    refused(space_import_kernel_tuner,
-            "{\"results\": [" T4("correct", "1}") TIME("4", "ms") "], \"metadata\": {\"timeunit\": "
-                                                                  "\"fortnights\"}}",
-            &how, "\"timeunit\" is not known");
+}
+
+// What is in the unit of the file is in that unit: the times of one row that a launch took 4 of,
+// with the unit of the launch if it has one.
+static char *t4_in_unit(const char *unit, const char *of_launch)
+{
+    return xasprintf(
+        "{\"results\": [" T4("correct",
+                             "1}") "{\"name\": \"time\", \"value\": 4%s}]}], \"metadata\": {%s}}",
+        of_launch, unit);
+}
+
+static void t4_results_have_a_unit_of_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *unit, *of_launch;
+        double ms, launch_ms;
+    } table[] = {
+        {"\"timeunit\": \"miliseconds\"", ", \"unit\": \"miliseconds\"", 1, 1},
+        {"\"timeunit\": \"milliseconds\"", ", \"unit\": \"us\"", 1, 1e-3},
+        {"\"timeunit\": \"Microseconds\"", "", 1e-3, 1e-3},
+        {"\"timeunit\": \"seconds\"", ", \"unit\": \"\"", 1e3, 1e3},
+        {"\"timeunit\": \"nanoseconds\"", ", \"unit\": null", 1e-6, 1e-6},
+        {"\"timeunit\": null", ", \"unit\": \"ns\"", 1, 1e-6},
+        {"", "", 1, 1},
+    };
+    const struct space_import how = {.problem = "gemm", .device = "A100"};
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        char *text = t4_in_unit(table[i].unit, table[i].of_launch);
+        struct space space = taken(space_import_kernel_tuner, text, &how);
+        const struct result *result = space.candidate[0].result;
+        assert_near(result->seconds->held, 0.075 * table[i].ms);
+        assert_near(result->seconds->compile, 0.1 * table[i].ms);
+        assert_near(result->candidate_ns->p50, 4e6 * table[i].launch_ms);
+        space_release(&space);
+        free(text);
+    }
+    char *text = t4_in_unit("\"timeunit\": \"fortnights\"", "");
+    refused(space_import_kernel_tuner, text, &how,
+            "f.json: its \"timeunit\" is \"fortnights\", which is no unit of time that is known; "
+            "nanoseconds, microseconds, milliseconds and seconds are");
+    free(text);
+    text = t4_in_unit("\"timeunit\": 1000", "");
+    refused(space_import_kernel_tuner, text, &how, "its \"timeunit\" is 1000, which is no unit");
+    free(text);
 }
 
 static void what_is_no_file_of_the_tuner_is_refused(void **state)
@@ -181,6 +262,7 @@ static void what_is_no_file_of_the_tuner_is_refused(void **state)
         {"", "no JSON of Kernel Tuner"},
         {"[1", "no JSON of Kernel Tuner"},
         {"[]", "neither a cache file"},
+        {"{\"Results\": []}", "`kcast import ktt` reads them"},
         {"{\"cache\": {}}", "\"tune_params_keys\" are no list"},
         {"{\"tune_params_keys\": [7], \"cache\": {\"k\": {}}}", "something that is no text"},
         {"{\"tune_params_keys\": [], \"cache\": {\"k\": {}}}", "have no parameters"},
@@ -238,8 +320,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cache_file_becomes_a_space),
         cmocka_unit_test(an_unfinished_cache_file_is_read),
+        cmocka_unit_test(costs_of_one_launch_are_flagged),
         cmocka_unit_test(a_baseline_is_found_by_its_parameters),
         cmocka_unit_test(t4_results_become_a_space),
+        cmocka_unit_test(t4_results_have_a_unit_of_time),
         cmocka_unit_test(what_is_no_file_of_the_tuner_is_refused),
         cmocka_unit_test(candidates_are_lines_of_json),
     };
