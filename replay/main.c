@@ -35,7 +35,7 @@ struct settings {
 
 #define ROW(field) offsetof(struct settings, field)
 static const struct option_row option_table[] = {
-    {"policy", 'p', OPTION_TEXT, ROW(policy), "LIST", "all,threshold", 0, 0, NULL,
+    {"policy", 'p', OPTION_TEXT, ROW(policy), "LIST", "all,rank", 0, 0, NULL,
      "policies of `kcast search`, separated by commas; \"all\" does without a surrogate"},
     {"strategy", 0, OPTION_TEXT, ROW(strategy), "LIST", STRATEGY_DEFAULT, 0, 0, NULL,
      "strategies of `kcast search`; every policy with every strategy is an arm, the first one the "

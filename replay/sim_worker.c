@@ -50,29 +50,48 @@ static void on_asked(void *owner, uint64_t tag)
     }
 }
 
-static void ask(struct forecast_service *peer, const struct run_state *run_state, uint64_t first,
-                uint64_t last, uint64_t visible, forecast_service_callback *callback, void *owner)
+// Makes the answer to the request, and answers after the simulated time that this takes.
+static void answer(struct sim_worker *sim_worker, const struct forecast_request *request,
+                   struct group *group, forecast_service_callback *callback, void *owner)
 {
-    struct sim_worker *sim_worker = sim_worker_of(peer);
-
     sim_worker->peer.busy = true;
     sim_worker->callback = callback;
     sim_worker->owner = owner;
-    if (sim_worker->model) {
-        struct group *group = demand_group(sim_worker, run_state);
-        struct forecast_request request;
-
-        forecast_questions(run_state, first, last, visible, &request);
-        sim_worker->replies =
-            group_fit(group, &sim_worker->failure) == 0 &&
-            group_forecast(group, &request, &sim_worker->reply, &sim_worker->failure) == 0;
-        forecast_questions_free(&request);
-    }
+    sim_worker->replies =
+        group && group_fit(group, &sim_worker->failure) == 0 &&
+        group_forecast(group, request, &sim_worker->reply, &sim_worker->failure) == 0;
     for (size_t i = 0; sim_worker->replies && i < sim_worker->reply.forecasts_count; i++) {
         sim_worker->reply.forecasts[i].engine = xstrdup("static");
     }
     sim_after(sim_worker->sim, sim_worker->model ? SIM_WORKER_FORECAST_S : 0, on_asked, sim_worker,
               0);
+}
+
+static void ask(struct forecast_service *peer, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_service_callback *callback, void *owner)
+{
+    struct sim_worker *sim_worker = sim_worker_of(peer);
+    struct group *group = sim_worker->model ? demand_group(sim_worker, run_state) : NULL;
+    struct forecast_request request;
+
+    forecast_questions(run_state, first, last, visible, &request);
+    answer(sim_worker, &request, group, callback, owner);
+    forecast_questions_free(&request);
+}
+
+static void screen(struct forecast_service *peer, const struct run_state *run_state,
+                   struct candidate_facts *facts, size_t count, uint64_t visible,
+                   forecast_service_callback *callback, void *owner)
+{
+    struct sim_worker *sim_worker = sim_worker_of(peer);
+    struct group *group = sim_worker->model ? demand_group(sim_worker, run_state) : NULL;
+    struct forecast_request request;
+
+    if (group) {
+        group_screen(group);
+    }
+    forecast_screening(run_state, facts, count, visible, &request);
+    answer(sim_worker, &request, group, callback, owner);
 }
 
 static void on_told(void *owner, uint64_t rows)
@@ -112,7 +131,7 @@ struct sim_worker *sim_worker_create(struct sim *sim, bool model)
 {
     struct sim_worker *sim_worker = xcalloc(1, sizeof(*sim_worker));
 
-    sim_worker->peer = (struct forecast_service){.ask = ask, .tell = tell};
+    sim_worker->peer = (struct forecast_service){.ask = ask, .screen = screen, .tell = tell};
     sim_worker->sim = sim;
     sim_worker->model = model;
     return sim_worker;

@@ -13,7 +13,7 @@ export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0 TSAN_
 export OMP_NUM_THREADS=1
 # The compiler that scripts/install-toolkit.sh fetched, where the machine has none of its own.
 if [ -z "${KCAST_CUDA_HOME:-}" ] && [ ! -e /usr/local/cuda ] && [ -d build/toolkit ]; then export KCAST_CUDA_HOME=$PWD/build/toolkit; fi
-limit=${KCAST_TEST_LIMIT:-300}
+limit=${KCAST_TEST_LIMIT:-900}
 at_once=${KCAST_TEST_JOBS:-$(nproc)} # most of them wait for something most of the time
 logs=$(mktemp -d); trap 'rm -rf "$logs"' EXIT
 : >"$logs/results"

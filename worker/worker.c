@@ -132,6 +132,7 @@ static void serve_hello(struct worker *worker, struct exchange *exchange,
     const struct worker_abilities abilities = {
         .engine = (char *)(uintptr_t)worker->ops->name, // only packed
         .reads_sources = worker->ops->reads_sources,
+        .screens = worker->ops->screens,
         .proposes = worker->ops->propose,
         .forecast_seconds = worker->forecast_seconds,
     };
@@ -172,6 +173,25 @@ static bool are_outcome_names(struct exchange *exchange, const struct observe *b
     return true;
 }
 
+// Returns whether the engine can answer. Otherwise the exchange has been answered.
+static bool can_forecast(const struct worker *worker, struct exchange *exchange,
+                         const struct forecast_request *body)
+{
+    struct err err = ERR_INIT;
+    if (!are_names(exchange, body->problem, body->device_class, body->search)) {
+        return false;
+    }
+    if (body->screening && !worker->ops->screens) {
+        err_set(&err, ERR_UNSUPPORTED,
+                "engine %s makes no forecasts of candidates that are not compiled; start "
+                "kcast-worker with --engine static",
+                worker->ops->name);
+        exchange_fail(exchange, &err);
+        return false;
+    }
+    return true;
+}
+
 static void serve_forecast(struct worker *worker, struct exchange *exchange,
                            const struct request *request)
 {
@@ -180,11 +200,13 @@ static void serve_forecast(struct worker *worker, struct exchange *exchange,
         return;
     }
     struct waiter *waiter =
-        are_names(exchange, body.problem, body.device_class, body.search)
+        can_forecast(worker, exchange, &body)
             ? wait_for_engine(worker, exchange, "forecast", &forecast_reply_message)
             : NULL;
     if (waiter) {
-        worker->ops->forecast(worker->engine, &body, on_forecasts_done, waiter);
+        // A screening is not of one batch's size: its time says nothing about a batch's.
+        engine_done *done = body.screening ? on_engine_done : on_forecasts_done;
+        worker->ops->forecast(worker->engine, &body, done, waiter);
     }
     message_clear(&forecast_request_message, &body);
 }

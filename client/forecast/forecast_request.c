@@ -26,29 +26,45 @@ static void fill_facts(const struct run_state_candidate *candidate, struct candi
     };
 }
 
-void forecast_questions(const struct run_state *run_state, uint64_t first, uint64_t last,
-                        uint64_t visible, struct forecast_request *ret)
+// Everything but the candidates.
+static struct forecast_request request_of(const struct run_state *run_state, uint64_t visible)
 {
-    *ret = (struct forecast_request){
+    struct forecast_request ret = {
         .problem = run_state->started.problem,
         .problem_digest = run_state->started.problem_json,
         .device_class = run_state->session.device_class,
         .device_facts = run_state->session.device_facts,
         .device_facts_count = run_state->session.device_facts_count,
         .incumbent_log2 = run_state_incumbent_before(run_state, visible),
-        .candidates = xcalloc((size_t)(last - first + 1), sizeof(*ret->candidates)),
         .search = run_state->started.search,
         .margin_log2 = IMPROVEMENT_MARGIN_LOG2,
     };
     if (run_state->baseline) {
-        ret->baseline_features = run_state->baseline->features;
-        ret->baseline_features_count = run_state->baseline->features_count;
+        ret.baseline_features = run_state->baseline->features;
+        ret.baseline_features_count = run_state->baseline->features_count;
     }
+    return ret;
+}
+
+void forecast_questions(const struct run_state *run_state, uint64_t first, uint64_t last,
+                        uint64_t visible, struct forecast_request *ret)
+{
+    *ret = request_of(run_state, visible);
+    ret->candidates = xcalloc((size_t)(last - first + 1), sizeof(*ret->candidates));
     for (uint64_t id = first; id <= last; id++) {
         if (forecast_wants(run_state, id)) {
             fill_facts(&run_state->candidate[id - 1], &ret->candidates[ret->candidates_count++]);
         }
     }
+}
+
+void forecast_screening(const struct run_state *run_state, struct candidate_facts *facts,
+                        size_t count, uint64_t visible, struct forecast_request *ret)
+{
+    *ret = request_of(run_state, visible);
+    ret->candidates = facts;
+    ret->candidates_count = count;
+    ret->screening = true;
 }
 
 void forecast_questions_free(struct forecast_request *request)

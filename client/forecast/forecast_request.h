@@ -16,6 +16,10 @@ bool forecast_wants(const struct run_state *run_state, uint64_t candidate);
 // candidates belongs to the request; everything else is borrowed from the run state.
 void forecast_questions(const struct run_state *run_state, uint64_t first, uint64_t last,
                         uint64_t visible, struct forecast_request *ret);
+// The same about candidates that are not compiled yet. facts stay the caller's; nothing of the
+// request is to be freed.
+void forecast_screening(const struct run_state *run_state, struct candidate_facts *facts,
+                        size_t count, uint64_t visible, struct forecast_request *ret);
 void forecast_questions_free(struct forecast_request *request);
 
 // Fills a message with at most max outcomes of candidates *next … last, and sets *next to the first

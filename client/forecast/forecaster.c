@@ -38,8 +38,10 @@ struct forecaster {
     void *owner;                       // of the callback
     const struct run_state *run_state; // while a call is under way
     uint64_t first, last, visible;     // candidates that are asked about
-    uint64_t tell_next, tell_last;     // candidates whose outcomes are still to be told
-    uint64_t rows;                     // outcomes that the worker has learnt from
+    struct candidate_facts *screened;  // or points that are screened, copied; NULL: none are
+    size_t screened_count;
+    uint64_t tell_next, tell_last; // candidates whose outcomes are still to be told
+    uint64_t rows;                 // outcomes that the worker has learnt from
 };
 
 static void tell_more(struct forecaster *forecaster);
@@ -111,11 +113,22 @@ const char *forecaster_engine(const struct forecaster *forecaster)
 
 // ---- asking ----
 
+static void clear_screened(struct forecaster *forecaster)
+{
+    for (size_t i = 0; i < forecaster->screened_count; i++) {
+        message_clear(&candidate_facts_message, &forecaster->screened[i]);
+    }
+    free(forecaster->screened);
+    forecaster->screened = NULL;
+    forecaster->screened_count = 0;
+}
+
 static void finish(struct forecaster *forecaster, struct forecast_reply *reply, const char *reason)
 {
     forecast_service_callback *callback = forecaster->callback;
     forecaster->callback = NULL;
     forecaster->service.busy = false;
+    clear_screened(forecaster);
     callback(forecaster->owner, reply, reason);
 }
 
@@ -140,6 +153,12 @@ static void on_nobody_asked(uv_timer_t *timer)
     struct forecaster *forecaster = timer->data;
     uv_stop(timer->loop); // so that whoever runs the loop looks at the answer
     finish(forecaster, NULL, forecaster->reason ? forecaster->reason : "there is no worker");
+}
+
+static void on_cannot_screen(uv_timer_t *timer)
+{
+    uv_stop(timer->loop);
+    finish(timer->data, NULL, "the worker's engine does not screen");
 }
 
 // The connection for a call that begins now. The worker must not be away.
@@ -199,6 +218,27 @@ static void ask_now(struct forecaster *forecaster)
     forecast_questions_free(&request);
 }
 
+static void screen_now(struct forecaster *forecaster)
+{
+    struct forecast_request request;
+    forecast_screening(forecaster->run_state, forecaster->screened, forecaster->screened_count,
+                       forecaster->visible, &request);
+    remote_call(begin_call(forecaster), OP_FORECAST, &forecast_request_message, &request,
+                &forecast_reply_message, FORECAST_MS, on_forecasts, forecaster);
+}
+
+// Asks what was to be asked, now that the worker has been greeted.
+static void ask_greeted(struct forecaster *forecaster)
+{
+    if (!forecaster->screened) {
+        ask_now(forecaster);
+    } else if (abilities(forecaster)->screens) {
+        screen_now(forecaster);
+    } else {
+        uv_timer_start(forecaster->timer, on_cannot_screen, 0, 0);
+    }
+}
+
 static void on_greeted(void *owner, const struct err *error)
 {
     struct forecaster *forecaster = owner;
@@ -213,7 +253,7 @@ static void on_greeted(void *owner, const struct err *error)
     } else if (error) {
         finish(forecaster, NULL, forecaster->reason);
     } else {
-        ask_now(forecaster);
+        ask_greeted(forecaster);
     }
 }
 
@@ -222,24 +262,41 @@ static bool is_away(const struct forecaster *forecaster)
     return !forecaster->link || !worker_link_remote(forecaster->link);
 }
 
-static void ask(struct forecast_service *service, const struct run_state *run_state, uint64_t first,
-                uint64_t last, uint64_t visible, forecast_service_callback *callback, void *owner)
+// Asks, or has the timer answer when there is nobody to ask.
+static void begin_asking(struct forecaster *forecaster, const struct run_state *run_state,
+                         uint64_t visible, forecast_service_callback *callback, void *owner)
 {
-    struct forecaster *forecaster = forecaster_of(service);
     forecaster->service.busy = true;
     forecaster->run_state = run_state;
-    forecaster->first = first;
-    forecaster->last = last;
     forecaster->visible = visible;
     forecaster->callback = callback;
     forecaster->owner = owner;
     if (is_away(forecaster)) {
         uv_timer_start(forecaster->timer, on_nobody_asked, 0, 0);
     } else if (worker_link_is_greeted(forecaster->link)) {
-        ask_now(forecaster);
+        ask_greeted(forecaster);
     } else {
         worker_link_greet(forecaster->link, on_greeted, forecaster);
     }
+}
+
+static void ask(struct forecast_service *service, const struct run_state *run_state, uint64_t first,
+                uint64_t last, uint64_t visible, forecast_service_callback *callback, void *owner)
+{
+    struct forecaster *forecaster = forecaster_of(service);
+    forecaster->first = first;
+    forecaster->last = last;
+    begin_asking(forecaster, run_state, visible, callback, owner);
+}
+
+static void screen(struct forecast_service *service, const struct run_state *run_state,
+                   struct candidate_facts *facts, size_t count, uint64_t visible,
+                   forecast_service_callback *callback, void *owner)
+{
+    struct forecaster *forecaster = forecaster_of(service);
+    forecaster->screened = message_copy_all(&candidate_facts_message, facts, count);
+    forecaster->screened_count = count;
+    begin_asking(forecaster, run_state, visible, callback, owner);
 }
 
 // ---- telling ----
@@ -317,7 +374,7 @@ struct forecaster *forecaster_create(struct session *session,
                                      void (*notice)(void *owner, const char *sentence), void *owner)
 {
     struct forecaster *forecaster = xcalloc(1, sizeof(*forecaster));
-    forecaster->service = (struct forecast_service){.ask = ask, .tell = tell};
+    forecaster->service = (struct forecast_service){.ask = ask, .screen = screen, .tell = tell};
     forecaster->notice = notice;
     forecaster->notice_owner = owner;
     forecaster->timer = xcalloc(1, sizeof(*forecaster->timer));
@@ -349,6 +406,7 @@ void forecaster_free(struct forecaster *forecaster)
     forecaster->closing = true;
     worker_link_free(forecaster->link);
     uv_close((uv_handle_t *)forecaster->timer, free_handle);
+    clear_screened(forecaster);
     free(forecaster->reason);
     free(forecaster);
 }

@@ -91,6 +91,7 @@ static void decide_threshold(const struct policy_view *view, struct policy_decis
 
 #define COMPARED_LEAST 4      // with fewer forecasts to compare with, policy `budget` does not rank
 #define BUDGET_WIDE 16        // default of --wide for policy `budget`
+#define RANK_WIDE 4           // the same for `rank`, which measures nearly all of a batch
 #define COST_LEAST 8          // correct outcomes before costs are fitted
 #define COST_FIXED_LEAST 0.05 // the fixed cost is at least this share of the mean cost
 
@@ -163,6 +164,26 @@ static void decide_all(const struct policy_view *view, struct policy_decision *r
     snprintf(ret->reason, sizeof(ret->reason), "the policy measures every candidate");
 }
 
+// Policy `rank`: a candidate that a screening has chosen is measured, since the choice was the
+// decision. Others go by decide_threshold: the first ones, and those of generators without
+// parameters.
+static void decide_rank(const struct policy_view *view, struct policy_decision *ret)
+{
+    const struct run_state_candidate *candidate = &view->run_state->candidate[view->candidate - 1];
+    uint64_t screened = candidate->proposed.screened;
+    if (screened == 0 || !policy_usable(candidate->forecast)) {
+        decide_threshold(view, ret);
+        return;
+    }
+    measure(ret);
+    ret->confidence = candidate->forecast->confidence;
+    snprintf(ret->reason, sizeof(ret->reason),
+             "chosen from %llu points before any was compiled: P(improves) = %.3f, expected "
+             "improvement %.4f (log2)",
+             (unsigned long long)screened, candidate->forecast->p_improves,
+             candidate->forecast->expected_improvement);
+}
+
 static const struct policy policy_threshold = {
     .name = "threshold",
     .help = "trust a forecast of no improvement that is confident enough",
@@ -180,6 +201,13 @@ static const struct policy policy_risk = {
     .decide = decide_risk,
     .discards = true,
     .certifies = true};
+static const struct policy policy_ranking = {
+    .name = "rank",
+    .help = "of many points compile and measure those that are forecast to promise most",
+    .decide = decide_rank,
+    .discards = true,
+    .screens = true,
+    .wide = RANK_WIDE};
 static const struct policy policy_all = {
     .name = "all", .help = "measure every candidate", .decide = decide_all, .blind = true};
 
@@ -204,19 +232,11 @@ double policy_expected_improvement(const struct forecast *forecast, double log2)
     return forecast->p_correct * bins_expected_excess(forecast->bins, log2);
 }
 
-// What measuring costs in device-seconds, fitted to the visible outcomes. A correct candidate with
-// log2 speedup y takes fixed + slope 2^-y, since launches take a time proportional to 2^-y and the
-// rest takes the same time for all. Any other candidate takes failure. All are 0 while too few
-// outcomes are known; every candidate then counts as equally costly.
-struct cost {
-    double fixed, slope, failure;
-};
-
-static struct cost learn_cost(const struct policy_view *view)
+struct measure_cost policy_cost(const struct run_state *run_state, uint64_t visible)
 {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0, failures = 0, failed = 0;
-    for (uint64_t id = 1; id <= view->visible && id <= view->run_state->candidate_count; id++) {
-        const struct result *result = view->run_state->candidate[id - 1].result;
+    for (uint64_t id = 1; id <= visible && id <= run_state->candidate_count; id++) {
+        const struct result *result = run_state->candidate[id - 1].result;
         double held = result ? run_state_held_seconds(result) : 0;
         if (held > 0 && verdict_is_ratio(result->verdict) && result->speedup &&
             isfinite(result->speedup->log2)) {
@@ -231,7 +251,7 @@ static struct cost learn_cost(const struct policy_view *view)
             failed += held;
         }
     }
-    struct cost ret = {0};
+    struct measure_cost ret = {0};
     if (n < COST_LEAST) {
         return ret;
     }
@@ -242,20 +262,25 @@ static struct cost learn_cost(const struct policy_view *view)
     return ret;
 }
 
-// The expected improvement beyond the incumbent per expected device-second. Without a fitted cost,
-// the expected improvement itself.
-static double improvement_per_second(const struct cost *cost, const struct forecast *forecast,
-                                     double incumbent_log2)
+double policy_seconds(const struct measure_cost *cost, const struct forecast *forecast)
 {
-    double improvement = policy_expected_improvement(forecast, incumbent_log2), slow = 0;
+    double slow = 0;
     if (cost->fixed <= 0 || forecast->bins_count != BIN_COUNT) {
-        return improvement;
+        return 1;
     }
     for (size_t bin = 0; bin < BIN_COUNT; bin++) {
         slow += forecast->bins[bin] * exp2(-bin_midpoint(bin));
     }
-    return improvement / (forecast->p_correct * (cost->fixed + cost->slope * slow) +
-                          (1 - forecast->p_correct) * cost->failure);
+    return forecast->p_correct * (cost->fixed + cost->slope * slow) +
+           (1 - forecast->p_correct) * cost->failure;
+}
+
+// The expected improvement beyond the incumbent per expected device-second. Without a fitted cost,
+// the expected improvement itself.
+static double improvement_per_second(const struct measure_cost *cost,
+                                     const struct forecast *forecast, double incumbent_log2)
+{
+    return policy_expected_improvement(forecast, incumbent_log2) / policy_seconds(cost, forecast);
 }
 
 double policy_rank(const struct policy_view *view, size_t *ret_compared)
@@ -266,7 +291,7 @@ double policy_rank(const struct policy_view *view, size_t *ret_compared)
     if (!policy_usable(own)) {
         return 0;
     }
-    struct cost cost = learn_cost(view);
+    struct measure_cost cost = policy_cost(view->run_state, view->visible);
     double improvement = improvement_per_second(&cost, own, view->incumbent_log2), more = 0;
     size_t compared = 0;
     for (uint64_t id = view->last; id >= 1 && compared < POLICY_WINDOW; id--) {
@@ -285,8 +310,9 @@ double policy_rank(const struct policy_view *view, size_t *ret_compared)
 
 const struct policy *policy_find(const char *name)
 {
-    static const struct policy *const all[] = {&policy_threshold, &policy_budget, &policy_risk,
-                                               &policy_all, &policy_published};
+    static const struct policy *const all[] = {&policy_ranking, &policy_threshold,
+                                               &policy_budget,  &policy_risk,
+                                               &policy_all,     &policy_published};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         if (strcmp(all[i]->name, name) == 0) {
             return all[i];

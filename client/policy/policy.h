@@ -36,6 +36,7 @@ struct policy {
     void (*decide)(const struct policy_view *view, struct policy_decision *ret);
     bool blind;       // It looks at no forecast.
     bool discards;    // Candidates with poor forecasts cost no measurement, however many come.
+    bool screens;     // The points to be compiled are chosen by forecasts, from many.
     bool certifies;   // Its threshold is the run state's certified one (client/policy/risk.h).
     bool replay_only; // Another project's rule, for comparison in replays; not for searching.
     uint64_t batch;   // candidates of a batch that the rule itself demands; 0: any number
@@ -56,6 +57,19 @@ void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide
 // candidate counts as 0. It is computed from the forecast's bins, so that forecasts that were made
 // before the incumbent changed need not be made again.
 double policy_expected_improvement(const struct forecast *forecast, double log2);
+
+// What measuring costs in device-seconds, fitted to outcomes. A correct candidate with log2 speedup
+// y takes fixed + slope 2^-y, since launches take a time proportional to 2^-y and the rest takes the
+// same time for all. Any other candidate takes failure. All are 0 while too few outcomes are known.
+struct measure_cost {
+    double fixed, slope, failure;
+};
+
+// Fits the cost to the outcomes of candidates 1 to visible.
+struct measure_cost policy_cost(const struct run_state *run_state, uint64_t visible);
+// The device-seconds that measuring the candidate of this forecast is expected to take; 1 while the
+// cost is not known, so that every candidate counts as equally costly.
+double policy_seconds(const struct measure_cost *cost, const struct forecast *forecast);
 
 // Whether there is a forecast and its probabilities lie between 0 and 1. forecast may be NULL.
 bool policy_usable(const struct forecast *forecast);

@@ -158,7 +158,7 @@ static int apply_compiled(struct run_state *run_state, struct run_compiled *even
     return 0;
 }
 
-// Finds a candidate that compiled, which forecasts, decisions and measurements need.
+// Finds a candidate that compiled, which decisions and measurements need.
 static int find_compiled(const struct run_state *run_state, uint64_t id,
                          struct run_state_candidate **ret, struct err *err)
 {
@@ -214,11 +214,19 @@ static void apply_asked(struct run_state *run_state, struct run_asked *event)
     add_tokens(run_state, event->input_tokens, event->output_tokens, event->cost);
 }
 
+// Finds a candidate that may be forecast: one that compiled or was screened before.
+static int find_forecast(const struct run_state *run_state, uint64_t id,
+                         struct run_state_candidate **ret, struct err *err)
+{
+    int rc = find(run_state, id, ret, err);
+    return rc == 0 && (*ret)->proposed.screened > 0 ? 0 : find_compiled(run_state, id, ret, err);
+}
+
 static int apply_forecast(struct run_state *run_state, struct run_forecast *event, double at,
                           struct err *err)
 {
     struct run_state_candidate *candidate = NULL;
-    int rc = find_compiled(run_state, event->candidate, &candidate, err);
+    int rc = find_forecast(run_state, event->candidate, &candidate, err);
     if (rc != 0) {
         return rc;
     }

@@ -294,6 +294,7 @@ void pipeline_free(struct pipeline *p)
     free_first_seen(&p->object);
     free_first_seen(&p->normal);
     pipeline_clear_asked(p);
+    pipeline_clear_screening(p);
     risk_free(p->risk);
     free(p->exhausted);
     free(p->stop);

@@ -58,8 +58,8 @@ void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool
     }
 }
 
-static int record_choice(struct pipeline *p, size_t number, const struct strategy_choice *choice,
-                         struct err *err)
+int pipeline_record_choice(struct pipeline *p, size_t number, const struct strategy_choice *choice,
+                           uint64_t screened, struct err *err)
 {
     const struct generator *generator = p->generator[number];
     struct strbuf source = STRBUF_INIT, name;
@@ -68,6 +68,7 @@ static int record_choice(struct pipeline *p, size_t number, const struct strateg
         .parent = choice->parent,
         .point = choice->point + 1,
         .generator = number,
+        .screened = screened,
     };
     strbuf_init(&name, 1024);
     generator->ops->source(generator, choice->point, &source);
@@ -79,21 +80,33 @@ static int record_choice(struct pipeline *p, size_t number, const struct strateg
     return rc;
 }
 
+// Records `want` candidates of a generator: what a screening has chosen, and for the rest what the
+// strategy chooses.
+static int record_part(struct pipeline *p, uint64_t visible, size_t number, size_t want,
+                       struct err *err)
+{
+    struct strategy_choice choice[RUN_BATCH_MAX];
+    struct strategy_view view = view_of(p, visible, number);
+    size_t screened = 0, count = 0;
+    int rc = p->screening.complete ? pipeline_record_screened(p, want, &screened, err) : 0;
+    if (rc == 0 && screened < want) {
+        count = p->strategy->choose(&view, want - screened, choice);
+    }
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = pipeline_record_choice(p, number, &choice[i], 0, err);
+    }
+    return rc;
+}
+
 int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *plan,
                          struct err *err)
 {
-    struct strategy_choice choice[RUN_BATCH_MAX];
-    uint64_t visible = visible_from(p, batch);
     int rc = 0;
     for (size_t part = 0; part < plan->parts && rc == 0; part++) {
         size_t number = plan->part[part].generator;
-        struct strategy_view view = view_of(p, visible, number);
-        if (p->generator[number]->is_llm) {
-            continue;
-        }
-        size_t count = p->strategy->choose(&view, (size_t)plan->part[part].count, choice);
-        for (size_t i = 0; i < count && rc == 0; i++) {
-            rc = record_choice(p, number, &choice[i], err);
+        if (!p->generator[number]->is_llm) {
+            rc =
+                record_part(p, visible_from(p, batch), number, (size_t)plan->part[part].count, err);
         }
     }
     return rc;

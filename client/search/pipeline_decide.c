@@ -44,6 +44,7 @@ static void on_forecasts(void *owner, struct forecast_reply *reply, const char *
     p->asking = 0;
 }
 
+// Whether candidates of the batch are to be forecast now.
 static bool wants_forecasts(const struct pipeline *p, uint64_t batch)
 {
     for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
@@ -54,10 +55,24 @@ static bool wants_forecasts(const struct pipeline *p, uint64_t batch)
     return false;
 }
 
+// Whether it is known of every candidate of the batch if it is to be forecast. Those that were
+// screened have their forecasts before they are compiled.
+static bool knows_wishes(const struct pipeline *p, uint64_t batch)
+{
+    for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
+        const struct run_state_candidate *candidate = candidate_of(p, id);
+        if (id > p->compiled && candidate->proposed.duplicate_of == 0 &&
+            !candidate->forecast_done) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void pipeline_ask_forecasts(struct pipeline *p, bool *progress)
 {
     uint64_t batch = p->forecast + 1;
-    if (p->stop || p->asking != 0 || batch > batch_count(p) || p->compiled < batch_last(p, batch)) {
+    if (p->stop || p->asking != 0 || batch > batch_count(p) || !knows_wishes(p, batch)) {
         return;
     }
     if (!wants_forecasts(p, batch)) {
@@ -185,7 +200,8 @@ static bool is_decided(const struct pipeline *p, uint64_t batch)
 int pipeline_decide(struct pipeline *p, bool *progress, struct err *err)
 {
     uint64_t batch = p->decided + 1;
-    if (p->stop || batch > p->forecast || p->settled < seen_by(p, batch)) {
+    if (p->stop || batch > p->forecast || p->compiled < batch_last(p, batch) ||
+        p->settled < seen_by(p, batch)) {
         return 0;
     }
     *progress = true;

@@ -119,48 +119,73 @@ static int record_batch(struct pipeline *p, uint64_t batch, const struct plan *p
     return pipeline_commit(p, rc, err);
 }
 
-// Begins the next batch. *ret_asking: the worker is being asked for candidates of it.
-static int begin_batch(struct pipeline *p, uint64_t batch, uint64_t want, bool *ret_asking,
+// Begins the next batch. *ret_recorded: its candidates are in the log, or there are none. Otherwise
+// the worker is being asked about it, or has to be later.
+static int begin_batch(struct pipeline *p, uint64_t batch, uint64_t want, bool *ret_recorded,
                        struct err *err)
 {
     struct plan plan;
     pipeline_plan(p, batch, want, true, &plan);
-    *ret_asking = plan.parts > 0 && p->generator[plan.part[plan.parts - 1].generator]->is_llm;
+    *ret_recorded = false;
+    if (plan.parts > 0 && p->generator[plan.part[plan.parts - 1].generator]->is_llm) {
+        return pipeline_ask(p, batch, &plan, err);
+    }
+    if (pipeline_screens(p, batch, &plan)) {
+        if (pipeline_may_screen(p, batch)) {
+            pipeline_screen(p, batch, &plan);
+        }
+        return 0;
+    }
+    *ret_recorded = true;
     if (plan.parts == 0) {
         p->exhausted = pipeline_exhausted_reason(p);
         return 0;
     }
-    return *ret_asking ? pipeline_ask(p, batch, &plan, err) : record_batch(p, batch, &plan, err);
+    return record_batch(p, batch, &plan, err);
+}
+
+// Records the batch about which the worker was asked, or begins one.
+static int record_or_begin(struct pipeline *p, uint64_t batch, bool *ret_recorded, struct err *err)
+{
+    uint64_t want;
+    *ret_recorded = true;
+    if (p->asked.under_way) {
+        return pipeline_record_asked(p, err);
+    }
+    if (p->screening.under_way) {
+        int rc = record_batch(p, batch, &p->screening.plan, err);
+        pipeline_clear_screening(p);
+        return rc;
+    }
+    p->exhausted = check_exhausted(p, batch, &want);
+    return p->exhausted ? 0 : begin_batch(p, batch, want, ret_recorded, err);
+}
+
+static bool is_asking(const struct pipeline *p)
+{
+    return (p->asked.under_way && !p->asked.complete) ||
+           (p->screening.under_way && !p->screening.complete);
 }
 
 int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
 {
-    uint64_t batch = batch_count(p) + 1, want;
-    if (p->stop || p->exhausted || (p->asked.under_way && !p->asked.complete) ||
-        p->settled < seen_by(p, batch)) {
+    uint64_t batch = batch_count(p) + 1;
+    if (p->stop || p->exhausted || is_asking(p) || p->settled < seen_by(p, batch)) {
         return 0;
     }
-    *progress = true;
-    bool asking = false;
-    int rc;
-    if (p->asked.under_way) {
-        rc = pipeline_record_asked(p, err);
-    } else if ((p->exhausted = check_exhausted(p, batch, &want))) {
-        return 0;
-    } else {
-        rc = begin_batch(p, batch, want, &asking, err);
-    }
-    if (asking) {
+    bool recorded;
+    int rc = record_or_begin(p, batch, &recorded, err);
+    if (!recorded || rc != 0) {
         return rc;
     }
+    *progress = true;
     pipeline_track_candidates(p);
-    for (uint64_t id = batch_first(p, batch); rc == 0 && id <= p->run_state->candidate_count;
-         id++) {
+    for (uint64_t id = batch_first(p, batch); id <= p->run_state->candidate_count; id++) {
         if (candidate_of(p, id)->proposed.duplicate_of == 0) {
             pipeline_submit_compile(p, id);
         }
     }
-    return rc;
+    return 0;
 }
 
 // ---- compile ----

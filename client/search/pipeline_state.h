@@ -59,6 +59,26 @@ struct asked_batch {
     char *reason; // why the last request that failed brought nothing; NULL: none failed
 };
 
+// A point that is compared with others before anything is compiled.
+struct prospect {
+    struct strategy_choice choice;
+    double promise;            // see pipeline_screen.c; NaN: there is no forecast
+    struct forecast *forecast; // owned; NULL: none
+    double position[GENERATOR_AXIS_MAX];
+    bool taken;
+};
+
+// A batch whose candidates are chosen by forecasts (pipeline_screen.c).
+struct screening {
+    bool under_way;
+    bool complete; // the worker has answered
+    struct plan plan;
+    uint64_t batch, visible;
+    double asked_at;           // as asked_at of the pipeline
+    struct prospect *prospect; // owned
+    size_t count, known;       // of them, and of those with a forecast
+};
+
 struct pipeline {
     struct run *run;
     struct run_state *run_state;
@@ -66,6 +86,7 @@ struct pipeline {
     struct forecast_service *forecasts;
     struct proposer *proposer; // NULL when no generator asks the worker
     struct asked_batch asked;
+    struct screening screening;
     const struct generator *generator[GENERATOR_LIST_MAX];
     size_t generator_count;
     size_t asker; // number of the generator that asks the worker; generator_count: none does
@@ -212,12 +233,31 @@ void pipeline_clear_asked(struct pipeline *p);
 // that asks the worker may be among them.
 void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool asks,
                    struct plan *ret);
+// Records a point of this generator as the next candidate. screened is as in run_proposed. Within a
+// transaction.
+MUST_CHECK int pipeline_record_choice(struct pipeline *p, size_t number,
+                                      const struct strategy_choice *choice, uint64_t screened,
+                                      struct err *err);
 // Records the candidates of those parts of the plan whose generators do not ask the worker. Within
 // a transaction.
 MUST_CHECK int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *plan,
                                     struct err *err);
 // Why there are no more candidates, for RUN_FINISHED; malloc'd.
 char *pipeline_exhausted_reason(const struct pipeline *p);
+
+// ---- pipeline_screen.c: batches whose candidates are chosen by forecasts ----
+
+// Whether this plan of the batch is to be screened.
+bool pipeline_screens(const struct pipeline *p, uint64_t batch, const struct plan *plan);
+// Whether the worker may be asked now.
+bool pipeline_may_screen(const struct pipeline *p, uint64_t batch);
+// Begins the screening. Nothing is proposed while it is under way.
+void pipeline_screen(struct pipeline *p, uint64_t batch, const struct plan *plan);
+// Records up to want points of the screening that is complete, the most promising first, with their
+// forecasts. *ret counts them; no more have a forecast when they are fewer. Within a transaction.
+MUST_CHECK int pipeline_record_screened(struct pipeline *p, size_t want, size_t *ret,
+                                        struct err *err);
+void pipeline_clear_screening(struct pipeline *p);
 
 // ---- pipeline_propose.c ----
 

@@ -48,11 +48,12 @@ struct search_options {
 #define SEARCH_OPTION_ROWS(base)                                                                   \
     SEARCH_ROW(base, "strategy", 0, OPTION_CHOICE, strategy, "NAME", STRATEGY_DEFAULT, 0, 0,       \
                "best-of-n|greedy|islands|puct", "which candidate comes next"),                     \
-        SEARCH_ROW(base, "policy", 0, OPTION_CHOICE, policy, "NAME", "threshold", 0, 0,            \
-                   "threshold|budget|risk|all",                                                    \
-                   "which candidates are measured: those whose forecast cannot be trusted, of "    \
-                   "these the most promising share only, those above a threshold that is "         \
-                   "certified for a risk, or all"),                                                \
+        SEARCH_ROW(base, "policy", 0, OPTION_CHOICE, policy, "NAME", "rank", 0, 0,                 \
+                   "rank|threshold|budget|risk|all",                                               \
+                   "which candidates are measured: those that promise most of many points that "   \
+                   "are forecast before they are compiled, those whose forecast cannot be "        \
+                   "trusted, of these the most promising share only, those above a threshold "     \
+                   "that is certified for a risk, or all"),                                        \
         SEARCH_ROW(base, "confidence", 'c', OPTION_F64, confidence, "P", "0.9", 0, 1, NULL,        \
                    "trust a forecast of no improvement from this confidence on"),                  \
         SEARCH_ROW(base, "audit", 0, OPTION_F64, audit, "SHARE", "0.05", 0, 1, NULL,               \

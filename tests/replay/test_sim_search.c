@@ -295,7 +295,7 @@ static void a_search_may_be_given_up_at_any_time(void **state)
     for (size_t steps = 0; steps < 60; steps += 7) {
         struct fixture *f = set_up();
         f->config.surrogate = steps % 2 == 0; // with questions under way, too
-        f->config.policy = steps % 2 == 0 ? "threshold" : "all";
+        f->config.policy = steps % 2 != 0 ? "all" : steps % 4 == 0 ? "rank" : "threshold";
         start(f);
         assert_int_equal(run(f, steps), steps);
         sim_search_free(f->search);
@@ -342,7 +342,7 @@ static struct search_outcome search_with(uint64_t lag, const char *policy, unsig
 
 static void decisions_follow_from_the_lag_and_not_from_what_is_fast(void **state)
 {
-    static const char *const policies[] = {"all", "threshold", "budget"};
+    static const char *const policies[] = {"all", "threshold", "budget", "rank"};
     static const uint64_t lags[] = {1, 2, 3, 8, RUN_LAG_MAX};
 
     (void)state;

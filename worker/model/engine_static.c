@@ -316,7 +316,11 @@ static void static_forecast(void *opaque, struct forecast_request *request_take,
                          request_take->device_class);
     bool told = __atomic_load_n(&engine->observes, __ATOMIC_RELAXED) > 0;
     begin_call(engine, call, &forecast_reply_message, done, owner);
-    call->learns = group ? !group_ready(group, told) : told;
+    bool screening = request_take->screening;
+    if (group && screening) {
+        group_screen(group);
+    }
+    call->learns = group ? !group_ready(group, screening, told) : told;
     call->forecast_request = *request_take;
     memset(request_take, 0, sizeof(*request_take));
     post_parts(call);
@@ -388,6 +392,7 @@ static int static_open(void **ret, const struct engine_config *config, struct er
 const struct engine_ops engine_static = {
     .name = ENGINE_NAME,
     .help = "boosted trees and a Gaussian process over compiled features and template parameters",
+    .screens = true,
     .open = static_open,
     .forecast = static_forecast,
     .observe = static_observe,

@@ -55,6 +55,12 @@ bool feature_columns_is_param(const struct feature_columns *columns, size_t colu
     return strncmp(name, "param:", 6) == 0 || strcmp(name, "forecast:mean_log2") == 0;
 }
 
+bool feature_columns_is_uncompiled(const struct feature_columns *columns, size_t column)
+{
+    const char *name = columns->by_index[column]->name;
+    return strncmp(name, "param:", 6) == 0 || strncmp(name, "device:", 7) == 0;
+}
+
 static int by_name(const void *a, const void *b)
 {
     const struct column *const *x = a, *const *y = b;

@@ -32,6 +32,8 @@ const char *feature_columns_name(const struct feature_columns *columns, size_t c
 // Whether the column is a parameter of the template, or another forecaster's mean, which is as
 // informative as one.
 bool feature_columns_is_param(const struct feature_columns *columns, size_t column);
+// Whether the column is known before a candidate is compiled: a parameter or a fact about the device.
+bool feature_columns_is_uncompiled(const struct feature_columns *columns, size_t column);
 // The indices of all columns in the order of their names, feature_columns_count() of them. The
 // caller frees the array.
 size_t *feature_columns_sorted(const struct feature_columns *columns);

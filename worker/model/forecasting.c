@@ -49,13 +49,13 @@ static struct prediction prior_prediction(const struct group *group)
 }
 
 // Why forecasts cannot be trusted yet; NULL when they can.
-static char *reason_of(const struct group *group)
+static char *reason_of(const struct group *group, enum group_model which)
 {
     if (group->count < GROUP_ROWS_MIN) {
         return xasprintf("only %zu outcomes of %s on this device class so far; %d are needed",
                          group->count, group->problem, GROUP_ROWS_MIN);
     }
-    if (!group->learnt) {
+    if (!group->learnt[which]) {
         return xasprintf(
             "only %zu correct outcomes of %s on this device class so far; %d are needed",
             group->fitted_correct, group->problem, MODEL_CORRECT_MIN);
@@ -67,6 +67,7 @@ struct forecasting *forecasting_begin(struct group *group, const struct forecast
 {
     struct forecasting *f = xcalloc(1, sizeof(*f));
     size_t n = request->candidates_count;
+    enum group_model which = request->screening ? GROUP_SCREENING : GROUP_COMPILED;
     f->group = group;
     f->request = request;
     f->target =
@@ -74,9 +75,9 @@ struct forecasting *forecasting_begin(struct group *group, const struct forecast
     f->reply = (struct forecast_reply){.forecasts = xcalloc(n + 1, sizeof(*f->reply.forecasts)),
                                        .forecasts_count = n};
     pthread_mutex_lock(&group->lock);
-    f->learnt = group->learnt;
-    f->version = group->version;
-    f->reason = reason_of(group);
+    f->learnt = group->learnt[which];
+    f->version = group->version[which];
+    f->reason = reason_of(group, which);
     if (f->learnt) {
         __atomic_add_fetch(&f->learnt->references, 1, __ATOMIC_RELAXED);
     } else {
@@ -205,7 +206,7 @@ static void recalibrate_all(struct forecasting *f)
 
 void forecasting_end(struct forecasting *f, struct forecast_reply *ret)
 {
-    if (ret && !f->reason && f->group->recalibration) {
+    if (ret && !f->reason && !f->request->screening && f->group->recalibration) {
         recalibrate_all(f);
     }
     if (ret) {

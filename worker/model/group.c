@@ -37,7 +37,9 @@ void group_free(struct group *group)
         feature_row_clear(&group->row[i].feature);
     }
     free(group->row);
-    learnt_release(group->learnt);
+    for (size_t i = 0; i < GROUP_MODELS; i++) {
+        learnt_release(group->learnt[i]);
+    }
     decisions_free(group->decisions);
     recal_free(group->recalibration);
     feature_columns_free(group->columns);
@@ -177,12 +179,28 @@ struct training_set {
     size_t *order, correct_count;
 };
 
+// Leaves out the columns that are only known of compiled candidates. Returns how many stay.
+static size_t keep_uncompiled(const struct group *group, size_t *order, size_t count)
+{
+    size_t kept = 0;
+    for (size_t c = 0; c < count; c++) {
+        if (feature_columns_is_uncompiled(group->columns, order[c])) {
+            order[kept++] = order[c];
+        }
+    }
+    return kept;
+}
+
 // The columns are in the order of their names. Runs on the learning thread.
-static void copy_training_set(const struct group *group, struct training_set *ret)
+static void copy_training_set(const struct group *group, enum group_model which,
+                              struct training_set *ret)
 {
     size_t rows = group->count;
     size_t columns = feature_columns_count(group->columns);
     ret->order = feature_columns_sorted(group->columns);
+    if (which == GROUP_SCREENING) {
+        columns = keep_uncompiled(group, ret->order, columns);
+    }
     ret->x = make_matrix(group, ret->order, columns);
     ret->param = xcalloc(columns + 1, sizeof(*ret->param));
     ret->correct = xcalloc(rows + 1, sizeof(*ret->correct));
@@ -219,9 +237,10 @@ static void release_training_set(struct training_set *set)
 
 // Puts what was learnt in the place of what was learnt before. The columns' order goes over from
 // the training set.
-static void put_learnt(struct group *group, struct model *model, struct training_set *set)
+static void put_learnt(struct group *group, enum group_model which, struct model *model,
+                       struct training_set *set)
 {
-    struct learnt *before = group->learnt, *learnt = NULL;
+    struct learnt *before = group->learnt[which], *learnt = NULL;
     if (model) {
         learnt = xcalloc(1, sizeof(*learnt));
         *learnt = (struct learnt){.references = 1,
@@ -233,36 +252,54 @@ static void put_learnt(struct group *group, struct model *model, struct training
         set->order = NULL;
     }
     pthread_mutex_lock(&group->lock);
-    group->learnt = learnt;
+    group->learnt[which] = learnt;
     group->fitted_correct = set->correct_count;
-    group->version = group->added;
+    group->version[which] = group->added;
     pthread_mutex_unlock(&group->lock);
     learnt_release(before);
 }
 
-int group_fit(struct group *group, struct err *err)
+static int fit(struct group *group, enum group_model which, struct err *err)
 {
-    struct model *model = NULL, *old = group->learnt ? group->learnt->model : NULL;
-    if (group->added == group->version) {
+    struct learnt *learnt = group->learnt[which];
+    struct model *model = NULL;
+    if (group->added == group->version[which]) {
         return 0;
     }
     struct training_set set = {.x = NULL};
-    copy_training_set(group, &set);
+    copy_training_set(group, which, &set);
     int rc = 0;
     if (set.data.rows >= GROUP_ROWS_MIN && set.correct_count >= MODEL_CORRECT_MIN) {
-        rc = model_fit(&model, old, &set.data, err); // without the lock
+        rc = model_fit(&model, learnt ? learnt->model : NULL, &set.data, err); // without the lock
     }
     if (rc == 0) {
-        put_learnt(group, model, &set);
+        put_learnt(group, which, model, &set);
     }
     release_training_set(&set);
     return rc;
 }
 
-bool group_ready(struct group *group, bool more)
+void group_screen(struct group *group)
 {
     pthread_mutex_lock(&group->lock);
-    bool ready = group->learnt || (group->added < GROUP_ROWS_MIN && !more);
+    group->screens = true;
+    pthread_mutex_unlock(&group->lock);
+}
+
+int group_fit(struct group *group, struct err *err)
+{
+    pthread_mutex_lock(&group->lock);
+    bool screens = group->screens;
+    pthread_mutex_unlock(&group->lock);
+    int rc = fit(group, GROUP_COMPILED, err);
+    return rc == 0 && screens ? fit(group, GROUP_SCREENING, err) : rc;
+}
+
+bool group_ready(struct group *group, bool screening, bool more)
+{
+    enum group_model which = screening ? GROUP_SCREENING : GROUP_COMPILED;
+    pthread_mutex_lock(&group->lock);
+    bool ready = group->learnt[which] || (group->added < GROUP_ROWS_MIN && !more);
     pthread_mutex_unlock(&group->lock);
     return ready;
 }
@@ -283,7 +320,7 @@ uint64_t group_rows(const struct group *group)
 
 uint64_t group_version(const struct group *group)
 {
-    return group->learnt ? group->version : 0;
+    return group->learnt[GROUP_COMPILED] ? group->version[GROUP_COMPILED] : 0;
 }
 
 void group_info(struct group *group, struct model_info *ret)

@@ -37,14 +37,18 @@ void group_add(struct group *group, const struct observe *context, const struct 
 // worker had never stopped.
 void group_skip(struct group *group, uint64_t count);
 
-// Fits the model to all outcomes that were added, unless it is up to date. On failure the old model
-// stays.
+// From the next fit on the group has a second model, of what is known before a candidate is
+// compiled: its parameters. Forecasts of a request with `screening` are made with it. Any thread.
+void group_screen(struct group *group);
+
+// Fits the models to all outcomes that were added, unless they are up to date. On failure the old
+// ones stay.
 MUST_CHECK int group_fit(struct group *group, struct err *err);
 
-// Whether a forecast can be made without the learning thread: there is a model, or there are too
-// few outcomes for one and no more are on their way (more is false). A group that was read from the
-// store is not ready before its first fit.
-bool group_ready(struct group *group, bool more);
+// Whether a forecast, of a screening or not, can be made without the learning thread: there is a
+// model, or there are too few outcomes for one and no more are on their way (more is false). A group
+// that was read from the store is not ready before its first fit.
+bool group_ready(struct group *group, bool screening, bool more);
 
 // Writes one forecast per candidate into *ret, made with the model of the last group_fit. *ret is
 // uninitialised before and, on success, cleared by the caller with forecast_reply_message.

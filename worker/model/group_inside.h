@@ -27,6 +27,13 @@ struct learnt {
     uint64_t version;                // outcomes ever added or skipped before the fit
 };
 
+// The models of a group.
+enum group_model {
+    GROUP_COMPILED,  // knows all features
+    GROUP_SCREENING, // knows what is known before a candidate is compiled
+    GROUP_MODELS
+};
+
 struct group {
     char *problem, *device_class;
     struct feature_columns *columns; // the learning thread's
@@ -35,9 +42,10 @@ struct group {
     uint64_t added;                  // outcomes ever added or skipped
     pthread_mutex_t lock;            // guards everything below that a forecast reads, and the rows
     struct decisions *decisions;
-    struct learnt *learnt;               // NULL: there were too few rows
+    bool screens;                        // there are to be models for screening
+    struct learnt *learnt[GROUP_MODELS]; // NULL: there were too few rows
+    uint64_t version[GROUP_MODELS];      // `added` at the last fit; 0: there was none
     size_t fitted_correct;               // correct rows at the last fit
-    uint64_t version;                    // `added` at the last fit; 0: there was none
     pthread_mutex_t recalibrating;       // guards what recalibration points to
     struct recalibration *recalibration; // NULL: forecasts are not recalibrated
 };

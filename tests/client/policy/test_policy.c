@@ -97,6 +97,36 @@ static void audits_have_their_share_and_are_reproducible(void **state)
     assert_int_equal(decide("threshold", &doubtful, 1, 1).decision, DECISION_AUDIT);
 }
 
+// The choice was the decision, however unlikely the best of all points is to improve.
+static void what_a_screening_has_chosen_is_measured(void **state)
+{
+    struct forecast forecast = {
+        .p_improves = 0.01, .confidence = 0.99, .trained_rows = 30, .expected_improvement = 0.001};
+    struct run_state_candidate one = {.proposed = {.screened = 500}, .forecast = &forecast};
+    struct run_state run_state = {
+        .started = {.confidence = 0.9, .audit = 0}, .candidate = &one, .candidate_count = 1};
+    struct policy_view view = {.run_state = &run_state, .candidate = 1, .first = 1, .last = 1};
+    struct policy_decision decision;
+    (void)state;
+    policy_find("rank")->decide(&view, &decision);
+    assert_int_equal(decision.decision, DECISION_MEASURE);
+    assert_non_null(strstr(decision.reason, "chosen from 500 points"));
+    one.proposed.screened = 0;
+    policy_find("rank")->decide(&view, &decision);
+    assert_int_equal(decision.decision, DECISION_TRUST);
+}
+
+// As `threshold` does: candidates of files, those of language models and the first of a search.
+static void what_was_not_screened_goes_by_its_forecast(void **state)
+{
+    struct forecast sure = {.p_improves = 0.1, .confidence = 0.95},
+                    doubtful = {.p_improves = 0.1, .confidence = 0.5};
+    (void)state;
+    assert_int_equal(decide("rank", &sure, 1, 0).decision, DECISION_TRUST);
+    assert_int_equal(decide("rank", &doubtful, 1, 0).decision, DECISION_MEASURE);
+    assert_int_equal(decide("rank", NULL, 1, 0).decision, DECISION_MEASURE);
+}
+
 #define COUNT 100
 
 // The expected improvement of candidate i + 1 rises with i. Every tenth candidate has no forecast.
@@ -390,6 +420,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_confident_forecasts_of_no_improvement_are_trusted),
+        cmocka_unit_test(what_a_screening_has_chosen_is_measured),
+        cmocka_unit_test(what_was_not_screened_goes_by_its_forecast),
         cmocka_unit_test(without_a_forecast_is_measured_and_says_why),
         cmocka_unit_test(policy_all_trusts_nobody),
         cmocka_unit_test(audits_have_their_share_and_are_reproducible),

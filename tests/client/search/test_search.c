@@ -81,12 +81,12 @@ static void a_search_is_as_wide_as_its_pool(void **state)
                   &(struct fake_behaviour){.devices = 7, .compile_slots = 64});
     search(f, 0, NULL, path);
     load(&run_state, path);
-    assert_width(&run_state.started, 8, 2, 1, 0);
+    assert_width(&run_state.started, 4, 2, 1, 0);
     assert_true(isnan(run_state.started.worker_seconds)); // one device needs not ask
     run_state_release(&run_state);
     search(&other, 0, NULL, path_many);
     load(&run_state, path_many);
-    assert_width(&run_state.started, 8, 10, 4, 64);
+    assert_width(&run_state.started, 5, 16, 4, 64);
     assert_true(run_state.started.worker_seconds == 0.01);
     run_state_release(&run_state);
     (void)unlink(path_many);
@@ -113,7 +113,7 @@ static void a_resumed_search_keeps_its_width_whatever_the_pool_is_then(void **st
     resume(f, 0, killed); // where there is one device
     load(&a, path);
     load(&b, killed);
-    assert_width(&b.started, 8, 10, 4, 64);
+    assert_width(&b.started, 5, 16, 4, 64);
     assert_same_decisions(&a, &b, "another pool");
     run_state_release(&a);
     run_state_release(&b);

@@ -245,6 +245,48 @@ static void equal_outcomes_give_equal_forecasts(void **state)
     group_free(two);
 }
 
+// Parameters are known of a point that nobody has compiled: a screening's forecasts do not change
+// with what the compiler says, and tell fast points from slow ones.
+static void a_screening_forecasts_by_parameters_alone(void **state)
+{
+    struct group *group = *state;
+    group_screen(group);
+    add_points(group, 0, 60);
+    assert_false(group_ready(group, true, false));
+    assert_int_equal(group_fit(group, NULL), 0);
+    assert_true(group_ready(group, true, false) && group_ready(group, false, false));
+    double sum = 0;
+    for (size_t i = 0; i < SPACE_POINTS; i += 7) {
+        struct space_point point = space_point_at(i, 1);
+        struct candidate_facts candidate = space_candidate(&point, i), bare = candidate;
+        bare.features_count = 0;
+        struct forecast_request request;
+        message_init(&forecast_request_message, &request);
+        struct candidate_facts both[] = {candidate, bare};
+        request.candidates = both;
+        request.candidates_count = 2;
+        request.screening = true;
+        struct forecast_reply reply;
+        assert_int_equal(group_forecast(group, &request, &reply, NULL), 0);
+        assert_true(reply.forecasts[0].mean_log2 == reply.forecasts[1].mean_log2);
+        assert_true(reply.forecasts[0].p_correct == reply.forecasts[1].p_correct);
+        assert_int_equal(reply.forecasts[0].trained_rows, 60);
+        sum += fabs(reply.forecasts[0].mean_log2 - point.log2);
+        message_clear(&forecast_reply_message, &reply);
+    }
+    assert_true(sum / ((double)SPACE_POINTS / 7) < 0.5);
+}
+
+// Nobody pays for a second model who does not screen.
+static void without_a_screening_there_is_one_model(void **state)
+{
+    struct group *group = *state;
+    add_points(group, 0, 30);
+    assert_int_equal(group_fit(group, NULL), 0);
+    assert_true(group_ready(group, false, false));
+    assert_false(group_ready(group, true, false));
+}
+
 static void in_a_large_group_every_outcome_is_learnt(void **state)
 {
     struct group *one = *state, *two = group_create("sgemm", "cpu x");
@@ -381,6 +423,8 @@ int main(void)
         TEST(bins_are_a_distribution_and_improvement_falls_with_the_incumbent),
         TEST(absurd_facts_are_survived),
         TEST(equal_outcomes_give_equal_forecasts),
+        TEST(a_screening_forecasts_by_parameters_alone),
+        TEST(without_a_screening_there_is_one_model),
         TEST(in_a_large_group_every_outcome_is_learnt),
         TEST(a_feature_that_comes_late_changes_no_order),
         TEST(searches_measure_a_fifth_and_find_the_best_within_a_tenth),
