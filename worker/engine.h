@@ -29,7 +29,7 @@ struct engine_ops {
     const char *name;   // the value of --engine; every forecast carries it
     const char *help;   // one line for people
     bool reads_sources; // forecasts follow from sources: only such engines are sent them
-    bool screens; // it answers requests with `screening`; others refuse them
+    bool screens;       // it answers requests with `screening`; others refuse them
     MUST_CHECK int (*open)(void **ret, const struct engine_config *config, struct err *err);
     // forecast, observe and propose take what *request_take owns and zero the struct.
     // OBSERVE calls take effect in the order in which they were made. A forecast is made with at

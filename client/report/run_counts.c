@@ -49,7 +49,10 @@ struct run_counts run_counts_of(const struct run_state *run_state)
 {
     struct run_counts counts = {.considered = run_state->candidate_count, .saving = NAN};
     for (size_t i = 0; i < run_state->candidate_count; i++) {
+        uint64_t points = run_state->candidate[i].proposed.screened;
         counts.row[row_of(&run_state->candidate[i])]++;
+        counts.screened += points > 0;
+        counts.compared = points > counts.compared ? points : counts.compared;
     }
     counts.measured = counts.row[RUN_COUNT_MEASURED] + counts.row[RUN_COUNT_AUDIT];
     uint64_t trusted = counts.row[RUN_COUNT_TRUSTED];
@@ -66,5 +69,7 @@ json_t *run_counts_json(const struct run_counts *counts)
     for (enum run_count_row row = 0; row < RUN_COUNT_ROW_COUNT; row++) {
         json_object_set_new(ret, rows[row].name, json_integer((json_int_t)counts->row[row]));
     }
+    json_object_set_new(ret, "screened", json_integer((json_int_t)counts->screened));
+    json_object_set_new(ret, "compared", json_integer((json_int_t)counts->compared));
     return ret;
 }

@@ -33,6 +33,8 @@ struct run_counts {
     uint64_t considered;               // all candidates: the sum of the rows
     uint64_t row[RUN_COUNT_ROW_COUNT]; // by enum run_count_row
     uint64_t measured;                 // measured for the search or as audits
+    uint64_t screened;                 // candidates that a screening has chosen
+    uint64_t compared;                 // the most points of one screening
     // How many times as many measurements there would have been without forecasts: measured and
     // trusted ones over measured ones. NaN when nothing was trusted or nothing was measured.
     double saving;
@@ -43,7 +45,7 @@ struct run_counts run_counts_of(const struct run_state *run_state);
 // A row's name in --json, and its meaning for people. They are constant.
 const char *run_count_name(enum run_count_row row);
 const char *run_count_meaning(enum run_count_row row);
-// {considered, and each row by its name}. A new reference.
+// {considered, each row by its name, and screened and compared, which are no rows}. A new reference.
 json_t *run_counts_json(const struct run_counts *counts);
 
 #endif

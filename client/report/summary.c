@@ -153,6 +153,13 @@ static void print_counts(const struct run_state *run_state)
     char more[64];
     printable_printf(stdout, "considered  %llu, each in one of the rows below\n",
                      (unsigned long long)counts.considered);
+    if (counts.screened > 0) {
+        printable_printf(
+            stdout,
+            "screened    %llu of them, chosen by forecasts from up to %llu points each "
+            "time, before any was compiled\n",
+            (unsigned long long)counts.screened, (unsigned long long)counts.compared);
+    }
     for (enum run_count_row row = 0; row < RUN_COUNT_ROW_COUNT; row++) {
         if (row != RUN_COUNT_NO_RESULT || counts.row[row] > 0) {
             describe_row(run_state, &counts, row, more, sizeof(more));
