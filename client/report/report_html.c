@@ -152,6 +152,13 @@ static void add_price(struct strbuf *out, const struct report *report)
     strbuf_adds(out, "</b> measured, <b>");
     text_add_count(out, counts->row[RUN_COUNT_TRUSTED]);
     strbuf_adds(out, "</b> trusted to their forecast");
+    if (counts->screened > 0) {
+        strbuf_adds(out, ", <b>");
+        text_add_count(out, counts->screened);
+        strbuf_adds(out, "</b> chosen from up to ");
+        text_add_count(out, counts->compared);
+        strbuf_adds(out, " points each time before any was compiled");
+    }
     if (counts->saving >= RUN_COUNTS_SAVING_LEAST) {
         strbuf_addf(out, ": <b>%.*f times fewer measurements</b>", counts->saving >= 9.95 ? 0 : 1,
                     counts->saving);
@@ -240,15 +247,25 @@ static void add_missed(struct strbuf *out, struct strbuf *note, const struct rep
     }
 }
 
-static void add_missed_tile(struct strbuf *out, const struct report_missed *missed)
+// Why there is no estimate of missed improvements.
+static const char *no_estimate_reason(const struct report *report)
 {
+    if (report->missed.trusted > 0) {
+        return report->missed.audited == 0 ? "no audit has finished yet"
+                                           : "not every one had a chance of being audited";
+    }
+    return report->counts.screened > 0 ? "not estimated for points that no screening chose"
+                                       : "nothing was left unmeasured";
+}
+
+static void add_missed_tile(struct strbuf *out, const struct report *report)
+{
+    const struct report_missed *missed = &report->missed;
     open_tile(out, "Improvements missed");
     struct strbuf note = STRBUF_INIT;
     if (missed->audited == 0 || !isfinite(missed->estimate_hi)) {
         strbuf_adds(out, NDASH);
-        strbuf_adds(&note, missed->trusted == 0   ? "nothing was left unmeasured"
-                           : missed->audited == 0 ? "no audit has finished yet"
-                                                  : "not every one had a chance of being audited");
+        strbuf_adds(&note, no_estimate_reason(report));
     } else {
         add_missed(out, &note, missed);
     }
@@ -305,7 +322,7 @@ static void add_tiles(struct strbuf *out, const struct report *report)
 {
     strbuf_adds(out, "<dl class=\"tiles\">\n");
     add_cost_tiles(out, report);
-    add_missed_tile(out, &report->missed);
+    add_missed_tile(out, report);
     add_quality_tiles(out, report);
     strbuf_adds(out, "</dl>\n");
 }
