@@ -29,8 +29,8 @@ fi
     printf '\n### A tenth of the candidates, half of it by forecast\n\n'
     "$bin/kcast" replay --policy '' --peers tenth --seeds "$seeds" --markdown "$@"
     printf '\n### Equal device time\n\n'
-    "$bin/kcast" replay --policy all,published,threshold,budget --strategy best-of-n,greedy --peers tvm,tvm-knobs "${with[@]}" \
-        --seeds "$seeds" --budget "$share%" --markdown --against all/best-of-n,all/greedy,threshold/greedy,budget/greedy "$@"
+    "$bin/kcast" replay --policy all,published,threshold,budget,rank --strategy best-of-n,greedy --peers tvm,tvm-knobs "${with[@]}" \
+        --seeds "$seeds" --budget "$share%" --markdown --against all/best-of-n,all/greedy,threshold/greedy,rank/greedy "$@"
     if [ -x $python ]; then
         printf '\nKernel Tuner is release %s. ' "$($python -c 'import importlib.metadata as m; print(m.version("kernel_tuner"))')"
         sed -n 's/^kernel-tuner\/\(.*\): \([0-9]*\) times it failed.*/\1 (\2)/p' "$work/said" | paste -sd, | sed 's/,/, /g; s/^..*$/Failed and began again: &./'
@@ -46,7 +46,7 @@ if [ -z "$write" ]; then
     cat "$work/tables"
 else
     doc=docs/evaluation.md
-    sed -n '1,/^<!-- tables of tools\/evaluate.sh -->/p' $doc >"$work/doc"
+    sed -n '1,/^<!-- tables of scripts\/evaluate.sh -->/p' $doc >"$work/doc"
     cat "$work/tables" >>"$work/doc"
     sed -n '/^<!-- end of the tables -->/,$p' $doc >>"$work/doc"
     grep -q '^<!-- end of the tables -->' "$work/doc" || { echo "scripts/evaluate.sh: $doc has no marks for the tables; put them back" >&2; exit 1; }
