@@ -14,7 +14,8 @@ static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
         .forecasts = xcalloc(request->candidates_count + 1, sizeof(struct forecast))};
     for (size_t i = 0; i < request->candidates_count; i++) {
         const struct candidate_facts *c = &request->candidates[i];
-        double y = fake_log2((int)c->features[0].value, (int)c->features[1].value);
+        const struct fact *known = request->screening ? c->params : c->features;
+        double y = fake_log2((int)known[0].value, (int)known[1].value);
         double incumbent = isnan(request->incumbent_log2) ? 0 : request->incumbent_log2;
         // The confidence depends on the number of outcomes, so that outcomes which are told too
         // early or too late show in the decisions.
@@ -89,7 +90,8 @@ static inline void fake_hello(struct fake *fake, struct exchange *exchange,
     const struct worker_abilities abilities = {.engine = engine,
                                                .reads_sources = fake->visits != 1,
                                                .proposes = true,
-                                               .forecast_seconds = 0.01};
+                                               .forecast_seconds = 0.01,
+                                               .screens = true};
     exchange_hello(exchange, request, "kcast-worker", fake->behaviour.old ? old : features, 1, 0,
                    fake->behaviour.old ? NULL : &abilities);
     fake->greeted = true;

@@ -13,9 +13,10 @@ static struct fixture with_manner(const struct fixture *f, const struct fake_beh
 static void search_40(struct fixture *f, const char *fault, const char *path,
                       struct kcast_result *ret)
 {
-    const char *const argument[] = {"search",       f->problem, "--run",   path, "--seed", "11",
-                                    "--candidates", "40",       "--batch", "4",  "--wide", "4",
-                                    "--audit",      "0.3",      NULL};
+    const char *const argument[] = {
+        "search",       f->problem, "--run",    path,        "--seed", "11",
+        "--candidates", "40",       "--batch",  "4",         "--wide", "4",
+        "--audit",      "0.3",      "--policy", "threshold", NULL};
     collect(f, spawn(f, fault, argument), ret);
 }
 
