@@ -91,7 +91,6 @@ static void decide_threshold(const struct policy_view *view, struct policy_decis
 
 #define COMPARED_LEAST 4      // with fewer forecasts to compare with, policy `budget` does not rank
 #define BUDGET_WIDE 16        // default of --wide for policy `budget`
-#define RANK_WIDE 4           // the same for `rank`, which measures nearly all of a batch
 #define COST_LEAST 8          // correct outcomes before costs are fitted
 #define COST_FIXED_LEAST 0.05 // the fixed cost is at least this share of the mean cost
 
@@ -206,8 +205,7 @@ static const struct policy policy_ranking = {
     .help = "of many points compile and measure those that are forecast to promise most",
     .decide = decide_rank,
     .discards = true,
-    .screens = true,
-    .wide = RANK_WIDE};
+    .screens = true};
 static const struct policy policy_all = {
     .name = "all", .help = "measure every candidate", .decide = decide_all, .blind = true};
 
@@ -215,6 +213,8 @@ void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide
 {
     if (policy->batch != 0) {
         *batch = *wide = policy->batch;
+    } else if (*wide == 0 && policy->screens) {
+        *wide = *batch; // nearly all of a batch are measured
     } else if (*wide == 0) {
         *wide = policy->wide != 0            ? policy->wide
                 : 2 * *batch < RUN_BATCH_MAX ? 2 * *batch

@@ -50,7 +50,7 @@ const struct policy *policy_find(const char *name);
 
 // Settles how many candidates are considered at a time (batch and wide of run_started). A policy
 // with a batch of its own overrides both. Otherwise a wide of 0, which means that none was asked
-// for, becomes the policy's default or twice the batch.
+// for, becomes the policy's default or twice the batch; where points are screened, the batch.
 void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide);
 
 // The expected improvement beyond a log2 speedup of log2: E(max(y - log2, 0)), where a wrong

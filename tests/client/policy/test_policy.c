@@ -298,6 +298,7 @@ static void batches_are_the_policys_own_or_what_was_asked_for(void **state)
         uint64_t batch, wide;                 // as asked for
         uint64_t settled_batch, settled_wide; // as they are then
     } cases[] = {
+        {"rank", 4, 0, 4, 4},         {"rank", 32, 0, 32, 32},       {"rank", 8, 24, 8, 24},
         {"threshold", 8, 0, 8, 16},   {"threshold", 8, 24, 8, 24},   {"threshold", 8, 1, 8, 1},
         {"threshold", 31, 0, 31, 62}, {"threshold", 32, 0, 32, 64},  {"threshold", 33, 0, 33, 64},
         {"threshold", 64, 0, 64, 64}, {"all", 1, 0, 1, 2},           {"risk", 16, 0, 16, 32},
