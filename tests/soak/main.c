@@ -25,6 +25,8 @@
 // The shares of the time between which the daemon is left alone, to watch its memory.
 #define CALM_FROM 0.35
 #define CALM_TO 0.75
+#define SETTLED_NS (5 * NS_PER_S) // descriptors that do not change for so long are at rest
+#define SETTLE_MAX_NS (120 * NS_PER_S)
 #define DRAIN_MAX_NS (120 * NS_PER_S) // longest time in which no client finishes
 #define WAL_MAX ((uint64_t)64 << 20)
 // Growth that is allowed: 2 MiB for the pages that SQLite keeps, which come in the first minutes,
@@ -177,6 +179,25 @@ static void kill_clients(struct soak *soak)
     }
 }
 
+// The descriptors of an idle daemon once they have stayed the same for a while: connections of
+// clients that have just ended may still be closing.
+static double settled_descriptors(const struct soak *soak)
+{
+    double count = soak_descriptors(soak);
+    uint64_t begun_ns = clock_now_ns(&clock_system), since_ns = begun_ns;
+
+    while (clock_now_ns(&clock_system) - since_ns < SETTLED_NS &&
+           clock_now_ns(&clock_system) - begun_ns < SETTLE_MAX_NS) {
+        (void)usleep(10 * TICK_US);
+        double now = soak_descriptors(soak);
+        if (now != count) {
+            count = now;
+            since_ns = clock_now_ns(&clock_system);
+        }
+    }
+    return count;
+}
+
 // A daemon at rest that has been through all this must not hold more than a fresh one.
 static void compare_with_fresh(struct soak *soak)
 {
@@ -185,13 +206,13 @@ static void compare_with_fresh(struct soak *soak)
     if (!soak_wait_idle(soak)) {
         return;
     }
-    used = soak_descriptors(soak);
+    used = settled_descriptors(soak);
     soak_end_daemon(soak, true);
     soak_start_daemon(soak);
     if (!soak_wait_idle(soak)) {
         return;
     }
-    fresh = soak_descriptors(soak);
+    fresh = settled_descriptors(soak);
     if (used > fresh) {
         soak_violation(soak, "at rest it holds %.0f descriptors, after a restart %.0f", used,
                        fresh);
