@@ -73,11 +73,11 @@ static void jobs_are_listed_as_they_are_asked_for(void **state)
 {
     struct workshop *w = served_open(1);
     struct job *one = workshop_submit(w, JOB_MEASURE, "k1", "one", NULL);
-    struct job *two = workshop_submit(w, JOB_MEASURE, "k2", "two", NULL);
     struct status_request request;
 
     (void)state;
     workshop_compile_until(w, one, JOB_RUNNING);
+    struct job *two = workshop_submit(w, JOB_MEASURE, "k2", "two", NULL);
     workshop_compile_until(w, two, JOB_READY);
     workshop_measured(w, workshop_execution(w, "measure"), VERDICT_WRONG);
     workshop_until_state(w, one, JOB_DONE);
@@ -187,10 +187,10 @@ static void what_waits_is_counted_by_place(void **state)
 {
     struct workshop *w = served_open(1);
     struct job *one = workshop_submit(w, JOB_MEASURE, "k1", "one", NULL);
-    struct job *two = workshop_submit(w, JOB_MEASURE, "k2", "two", NULL);
 
     (void)state;
     workshop_compile_until(w, one, JOB_RUNNING);
+    struct job *two = workshop_submit(w, JOB_MEASURE, "k2", "two", NULL);
     workshop_compile_until(w, two, JOB_READY);
     struct status status = ask_all(w, &stranger);
     assert_int_equal(status.waiting_count, 2); // the intake and one class of devices

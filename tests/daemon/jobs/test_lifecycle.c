@@ -94,12 +94,13 @@ static void reference_and_baseline_are_compiled_once_for_all(void **state)
     struct job *two = workshop_submit(w, JOB_MEASURE, "k2", "two", NULL);
 
     (void)state;
-    workshop_compile_until(w, one, JOB_RUNNING);
+    device_drain(&w->devices.device[0], "by hand"); // nothing is measured
+    workshop_compile_until(w, one, JOB_READY);
     workshop_compile_until(w, two, JOB_READY);
-    assert_int_equal(w->begun, 4 + 1); // and the first measurement
+    assert_int_equal(w->begun, 4);
     struct job *late = workshop_submit(w, JOB_MEASURE, "k3", "late", NULL);
     workshop_compile_until(w, late, JOB_READY);
-    assert_int_equal(w->begun, 5 + 1);
+    assert_int_equal(w->begun, 5);
     close_workshop(w);
 }
 
@@ -206,10 +207,10 @@ static void equal_jobs_are_measured_once(void **state)
 {
     struct workshop *w = open_workshop(1);
     struct job *one = workshop_submit(w, JOB_MEASURE, "k1", "same", NULL);
-    struct job *two = workshop_submit(w, JOB_MEASURE, "k2", "same", NULL);
 
     (void)state;
     workshop_compile_until(w, one, JOB_RUNNING);
+    struct job *two = workshop_submit(w, JOB_MEASURE, "k2", "same", NULL);
     workshop_compile_until(w, two, JOB_READY);
     workshop_measured(w, workshop_execution(w, "measure"), VERDICT_WRONG);
     workshop_until_state(w, two, JOB_DONE);
@@ -332,11 +333,11 @@ static void a_job_that_waits_for_a_spent_budget_ends(void **state)
 {
     struct workshop *w = open_workshop(1);
     struct job *one = workshop_submit(w, JOB_MEASURE, "k1", "one", NULL);
-    struct job *two = workshop_submit(w, JOB_MEASURE, "k2", "two", NULL);
 
     (void)state;
     account_set(one->search->account, NAN, 5, NAN, 1000);
     workshop_compile_until(w, one, JOB_RUNNING);
+    struct job *two = workshop_submit(w, JOB_MEASURE, "k2", "two", NULL);
     workshop_compile_until(w, two, JOB_READY);
     clock_fake_advance(&w->clock, 10 * NS_PER_S);
     lifecycle_tick(w->parts.lifecycle); // what runs goes on
