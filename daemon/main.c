@@ -74,9 +74,8 @@ static const struct option_row option_table[] = {
     {"compile-jobs", 'j', OPTION_U64, AT(compile_jobs), "N", "0", 0, 64, NULL,
      "compilations at once; 0: one per processor that is no device"},
     {"compile-time", 0, OPTION_DURATION, AT(compile_ns), "TIME", "60s", 0, 0, NULL,
-     "processor time that one compilation may use; it may last ten times as long, and then the "
-     "host "
-     "is blamed"},
+     "processor time that one compilation may use; it may last ten times as long, and then the"
+     " host is blamed"},
     {"share-gpus", 0, OPTION_FLAG, AT(share_gpus), NULL, NULL, 0, 0, NULL,
      "measure although other programs use the GPUs; else a GPU waits until they have gone"},
     {"pageable-gpus", 0, OPTION_FLAG, AT(pageable_gpus), NULL, NULL, 0, 0, NULL,

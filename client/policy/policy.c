@@ -101,7 +101,7 @@ static void decide_budget(const struct policy_view *view, struct policy_decision
     const struct forecast *forecast = forecast_of(view);
     double share = view->run_state->started.share;
     size_t compared = 0;
-    double rank = policy_usable(forecast) ? policy_rank(view, &compared) : 0;
+    double rank = policy_usable(forecast) ? policy_share_ahead(view, &compared) : 0;
     if (compared < COMPARED_LEAST || forecast->trained_rows == 0 || rank < share) {
         decide_threshold(view, ret);
         return;
@@ -200,7 +200,7 @@ static const struct policy policy_risk = {
     .decide = decide_risk,
     .discards = true,
     .certifies = true};
-static const struct policy policy_ranking = {
+static const struct policy policy_rank = {
     .name = "rank",
     .help = "of many points compile and measure those that are forecast to promise most",
     .decide = decide_rank,
@@ -222,7 +222,7 @@ void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide
     }
 }
 
-// ---- rank ----
+// ---- promises ----
 
 double policy_expected_improvement(const struct forecast *forecast, double log2)
 {
@@ -283,7 +283,7 @@ static double improvement_per_second(const struct measure_cost *cost,
     return policy_expected_improvement(forecast, incumbent_log2) / policy_seconds(cost, forecast);
 }
 
-double policy_rank(const struct policy_view *view, size_t *ret_compared)
+double policy_share_ahead(const struct policy_view *view, size_t *ret_compared)
 {
     const struct run_state_candidate *candidate = view->run_state->candidate;
     const struct forecast *own = candidate[view->candidate - 1].forecast;
@@ -310,9 +310,8 @@ double policy_rank(const struct policy_view *view, size_t *ret_compared)
 
 const struct policy *policy_find(const char *name)
 {
-    static const struct policy *const all[] = {&policy_ranking, &policy_threshold,
-                                               &policy_budget,  &policy_risk,
-                                               &policy_all,     &policy_published};
+    static const struct policy *const all[] = {&policy_rank, &policy_threshold, &policy_budget,
+                                               &policy_risk, &policy_all,       &policy_published};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         if (strcmp(all[i]->name, name) == 0) {
             return all[i];

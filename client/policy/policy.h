@@ -21,7 +21,7 @@ struct policy_view {
     double incumbent_log2; // log2 speedup of the best visible candidate; 0: the baseline
 };
 
-#define POLICY_WINDOW 64 // how many forecasts policy_rank compares a candidate's with
+#define POLICY_WINDOW 64 // how many forecasts policy_share_ahead compares a candidate's with
 
 struct policy_decision {
     enum decision decision; // DECISION_MEASURE, _TRUST or _AUDIT
@@ -79,6 +79,6 @@ bool policy_usable(const struct forecast *forecast);
 // a usable forecast of a trained model. The expected device-seconds are fitted to the visible
 // outcomes, as a line in 2^-y. Returns the share of those candidates that rank higher, equal ones
 // counting half, and in *ret_compared how many candidates were compared.
-double policy_rank(const struct policy_view *view, size_t *ret_compared);
+double policy_share_ahead(const struct policy_view *view, size_t *ret_compared);
 
 #endif

@@ -99,6 +99,22 @@ bool strategy_score(const struct strategy_view *view, uint64_t candidate, double
     return true;
 }
 
+size_t strategy_keep_best(struct strategy_ranked *best, size_t count, size_t max,
+                          const struct strategy_ranked *one)
+{
+    size_t at = count;
+    while (at > 0 && best[at - 1].y < one->y) {
+        at--;
+    }
+    if (at == max) {
+        return count;
+    }
+    count += count < max;
+    memmove(best + at + 1, best + at, (count - 1 - at) * sizeof(*best));
+    best[at] = *one;
+    return count;
+}
+
 bool strategy_failed(const struct strategy_view *view, uint64_t candidate)
 {
     const struct run_state_candidate *c = &view->run_state->candidate[candidate - 1];

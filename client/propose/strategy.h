@@ -59,6 +59,14 @@ bool strategy_random(const struct strategy_view *view, bool *taken, uint64_t dra
 // measurement when there is one, and of the candidate with the same object code when it was not
 // measured for that reason. False for all others, and where the number is missing or not finite.
 bool strategy_score(const struct strategy_view *view, uint64_t candidate, double *ret);
+// A candidate and its log2 speedup.
+struct strategy_ranked {
+    uint64_t candidate;
+    double y;
+};
+// Inserts one into the list of the `max` best, best first. Returns how many there are now.
+size_t strategy_keep_best(struct strategy_ranked *best, size_t count, size_t max,
+                          const struct strategy_ranked *one);
 // Whether a visible candidate did not compile or was not correct.
 bool strategy_failed(const struct strategy_view *view, uint64_t candidate);
 // A uniform random number from 0 to 1 that depends on the seed, the stream (a constant for each

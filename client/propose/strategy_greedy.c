@@ -17,7 +17,6 @@
 #include "common/stats.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define START 16
 #define EXPLORE 0.15
@@ -200,43 +199,22 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
     return count;
 }
 
-struct ranked {
-    uint64_t candidate;
-    double y;
-};
-
-// Inserts one into the list of the PARENTS best, best first. Returns how many there are now.
-static size_t rank(struct ranked *best, size_t count, struct ranked one)
-{
-    size_t at = count;
-    while (at > 0 && best[at - 1].y < one.y) {
-        at--;
-    }
-    if (at == PARENTS) {
-        return count;
-    }
-    count += count < PARENTS;
-    memmove(best + at + 1, best + at, (count - 1 - at) * sizeof(*best));
-    best[at] = one;
-    return count;
-}
-
 // One of the PARENTS best candidates, in turns. With probability EXPLORE it is the newest candidate
 // that failed, so that it is repaired, or the baseline when none failed.
 static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
     double coin = strategy_uniform(view, STREAM_COIN, slot);
-    struct ranked best[PARENTS];
+    struct strategy_ranked best[PARENTS];
     size_t count = 0;
     uint64_t failed = 0;
     for (uint64_t id = 1; id <= view->visible; id++) {
         const struct run_state_candidate *candidate = &view->run_state->candidate[id - 1];
-        struct ranked one = {.candidate = id};
+        struct strategy_ranked one = {.candidate = id};
         if (candidate->proposed.duplicate_of != 0 || candidate->object_duplicate_of != 0) {
             continue;
         }
         if (strategy_score(view, id, &one.y)) {
-            count = rank(best, count, one);
+            count = strategy_keep_best(best, count, PARENTS, &one);
         } else if (strategy_failed(view, id)) {
             failed = id;
         }

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static struct strategy_view view_of(const struct pipeline *p, uint64_t visible, size_t number)
+struct strategy_view pipeline_view(const struct pipeline *p, uint64_t visible, size_t number)
 {
     return (struct strategy_view){.run_state = p->run_state,
                                   .visible = visible,
@@ -24,7 +24,7 @@ static uint64_t left_of(const struct pipeline *p, size_t number, bool asks)
     if (p->generator[number]->is_llm) {
         return asks && (!p->run_state->asking_over || p->generator_count == 1) ? UINT64_MAX : 0;
     }
-    struct strategy_view view = view_of(p, 0, number);
+    struct strategy_view view = pipeline_view(p, 0, number);
     uint64_t made = strategy_proposed(&view), all = p->generator[number]->point_count;
     return made < all ? all - made : 0;
 }
@@ -86,7 +86,7 @@ static int record_part(struct pipeline *p, uint64_t visible, size_t number, size
                        struct err *err)
 {
     struct strategy_choice choice[RUN_BATCH_MAX];
-    struct strategy_view view = view_of(p, visible, number);
+    struct strategy_view view = pipeline_view(p, visible, number);
     size_t screened = 0, count = 0;
     int rc = p->screening.complete ? pipeline_record_screened(p, want, &screened, err) : 0;
     if (rc == 0 && screened < want) {

@@ -138,11 +138,7 @@ static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
 static int next_round(struct pipeline *p, struct err *err)
 {
     struct asked_batch *asked = &p->asked;
-    struct strategy_view view = {.run_state = p->run_state,
-                                 .visible = asked->visible,
-                                 .generator = p->generator[p->asker],
-                                 .number = p->asker,
-                                 .seed = p->run_state->started.seed};
+    struct strategy_view view = pipeline_view(p, asked->visible, p->asker);
     uint64_t missing = asked->want - asked->count,
              next = p->run_state->candidate_count + asked->count;
     size_t count = 0;

@@ -62,13 +62,7 @@ void pipeline_clear_screening(struct pipeline *p)
 
 static struct strategy_view view_of(const struct pipeline *p)
 {
-    size_t number = p->screening.plan.part[0].generator;
-    return (struct strategy_view){.run_state = p->run_state,
-                                  .visible = p->screening.visible,
-                                  .generator = p->generator[number],
-                                  .number = number,
-                                  .seed = p->run_state->started.seed,
-                                  .discards = p->policy->discards};
+    return pipeline_view(p, p->screening.visible, p->screening.plan.part[0].generator);
 }
 
 // ---- promises ----

@@ -229,6 +229,9 @@ void pipeline_clear_asked(struct pipeline *p);
 
 // ---- pipeline_allocate.c: which generators fill a batch ----
 
+// What strategies see of the run and the generator of this number. Outcomes of candidates up to
+// visible count.
+struct strategy_view pipeline_view(const struct pipeline *p, uint64_t visible, size_t number);
 // Plans `want` candidates of the batch, as far as generators have any left. asks: the generator
 // that asks the worker may be among them.
 void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool asks,

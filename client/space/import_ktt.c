@@ -43,22 +43,15 @@ static int read_configuration(json_t *result, const char *path, const char *wher
 static int read_status(struct tuner_row *row, const json_t *result, const char *path,
                        const char *where, struct err *err)
 {
-    static const struct {
-        const char *name;
-        enum verdict verdict;
-    } known[] = {{"Ok", VERDICT_NONE},
-                 {"ValidationFailed", VERDICT_WRONG},
-                 {"ComputationFailed", VERDICT_CRASH},
-                 {"CompilationFailed", VERDICT_COMPILE_ERROR},
-                 {"DeviceLimitsExceeded", VERDICT_COMPILE_ERROR}};
+    static const struct tuner_word known[] = {{"Ok", VERDICT_NONE},
+                                              {"ValidationFailed", VERDICT_WRONG},
+                                              {"ComputationFailed", VERDICT_CRASH},
+                                              {"CompilationFailed", VERDICT_COMPILE_ERROR},
+                                              {"DeviceLimitsExceeded", VERDICT_COMPILE_ERROR}};
     const char *text = json_string_value(json_object_get(result, "Status"));
 
-    for (size_t i = 0; i < ARRAY_LEN(known) && text; i++) {
-        if (strcmp(text, known[i].name) == 0) {
-            row->verdict = known[i].verdict;
-            row->reason = row->verdict == VERDICT_NONE ? NULL : known[i].name;
-            return 0;
-        }
+    if (tuner_read_verdict(row, known, ARRAY_LEN(known), text)) {
+        return 0;
     }
     return err_set(err, ERR_INVALID,
                    "%s: configuration %s: its \"Status\" is \"%.64s\", which is none of KTT's",

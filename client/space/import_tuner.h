@@ -74,6 +74,15 @@ MUST_CHECK int tuner_read_unit(double *ret, const json_t *object, const char *fi
 // or null. ERR_INVALID when it is no number from 0.
 MUST_CHECK int tuner_read_ms(double *ret, const json_t *object, const char *field, double unit,
                              const char *path, const char *where, struct err *err);
+// A word by which a format says how a configuration ended.
+struct tuner_word {
+    const char *name;
+    enum verdict verdict; // VERDICT_NONE: correct
+};
+// Sets the row's verdict and reason by the word among `count`; text may be NULL. False when it is
+// none of them.
+bool tuner_read_verdict(struct tuner_row *row, const struct tuner_word *word, size_t count,
+                        const char *text);
 // Reads the row's times of single launches. What is no time is left out. A list that is absent or
 // null has none.
 MUST_CHECK int tuner_read_times(struct tuner_row *row, const json_t *list, double unit,

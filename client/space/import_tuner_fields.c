@@ -76,6 +76,19 @@ int tuner_read_ms(double *ret, const json_t *object, const char *field, double u
     return 0;
 }
 
+bool tuner_read_verdict(struct tuner_row *row, const struct tuner_word *word, size_t count,
+                        const char *text)
+{
+    for (size_t i = 0; i < count && text; i++) {
+        if (strcmp(text, word[i].name) == 0) {
+            row->verdict = word[i].verdict;
+            row->reason = row->verdict == VERDICT_NONE ? NULL : word[i].name;
+            return true;
+        }
+    }
+    return false;
+}
+
 int tuner_read_times(struct tuner_row *row, const json_t *list, double unit, const char *path,
                      const char *where, struct err *err)
 {

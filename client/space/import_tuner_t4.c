@@ -9,23 +9,16 @@
 static int read_invalidity(struct tuner_row *row, const json_t *value, const char *path,
                            const char *where, struct err *err)
 {
-    static const struct {
-        const char *name;
-        enum verdict verdict;
-    } known[] = {{"correct", VERDICT_NONE},
-                 {"compile", VERDICT_COMPILE_ERROR},
-                 {"constraints", VERDICT_COMPILE_ERROR},
-                 {"runtime", VERDICT_CRASH},
-                 {"timeout", VERDICT_TIMEOUT},
-                 {"correctness", VERDICT_WRONG}};
+    static const struct tuner_word known[] = {{"correct", VERDICT_NONE},
+                                              {"compile", VERDICT_COMPILE_ERROR},
+                                              {"constraints", VERDICT_COMPILE_ERROR},
+                                              {"runtime", VERDICT_CRASH},
+                                              {"timeout", VERDICT_TIMEOUT},
+                                              {"correctness", VERDICT_WRONG}};
     const char *text = json_string_value(value);
 
-    for (size_t i = 0; i < ARRAY_LEN(known) && text; i++) {
-        if (strcmp(text, known[i].name) == 0) {
-            row->verdict = known[i].verdict;
-            row->reason = row->verdict == VERDICT_NONE ? NULL : known[i].name;
-            return 0;
-        }
+    if (tuner_read_verdict(row, known, ARRAY_LEN(known), text)) {
+        return 0;
     }
     return err_set(err, ERR_INVALID, "%s: configuration %s: \"invalidity\" is none of T4's", path,
                    where);

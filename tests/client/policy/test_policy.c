@@ -157,7 +157,7 @@ static void make_many(struct many *many)
 static double rank(const struct many *many, uint64_t candidate, uint64_t last, size_t *ret_compared)
 {
     struct policy_view view = {.run_state = &many->run_state, .candidate = candidate, .last = last};
-    return policy_rank(&view, ret_compared);
+    return policy_share_ahead(&view, ret_compared);
 }
 
 static void standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now(void **state)
@@ -262,16 +262,16 @@ static void what_takes_long_stands_behind_what_promises_as_much(void **state)
     many.run_state.candidate_count = COUNT;
     struct policy_view view = {
         .run_state = &many.run_state, .candidate = 98, .last = 99, .visible = 20};
-    first = policy_rank(&view, &compared);
+    first = policy_share_ahead(&view, &compared);
     view.candidate = 99;
-    second = policy_rank(&view, &compared);
+    second = policy_share_ahead(&view, &compared);
     assert_true(first < second);
     // An answer without the number, or an endless one, does not spoil what the others teach.
     speedup[0].log2 = NAN;
     speedup[1].log2 = -INFINITY;
-    assert_true(policy_rank(&view, &compared) == second);
+    assert_true(policy_share_ahead(&view, &compared) == second);
     view.candidate = 98;
-    assert_true(policy_rank(&view, &compared) == first);
+    assert_true(policy_share_ahead(&view, &compared) == first);
 }
 
 static void the_published_rule_measures_a_quarter_of_each_batch(void **state)
