@@ -2,8 +2,8 @@
 // with hardware accelerators, which these programs do not use. A failure therefore ends the
 // program: going on would store things under a wrong name.
 #include "common/digest.h"
+#include "common/mbedtls.h"
 #include "common/mem.h"
-#include <mbedtls/sha256.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ struct digest digest_of(const void *data, size_t len)
     static const unsigned char nothing[1];
     struct digest digest;
 
-    must(mbedtls_sha256_ret(len > 0 ? data : nothing, len, digest.byte, 0));
+    must(mbedtls_sha256(len > 0 ? data : nothing, len, digest.byte, 0));
     return digest;
 }
 
@@ -34,7 +34,7 @@ struct digest_state *digest_begin(void)
     struct digest_state *state = xmalloc(sizeof(*state));
 
     mbedtls_sha256_init(&state->sha);
-    must(mbedtls_sha256_starts_ret(&state->sha, 0));
+    must(mbedtls_sha256_starts(&state->sha, 0));
     return state;
 }
 
@@ -46,9 +46,9 @@ void digest_add(struct digest_state *state, const void *data, size_t len)
     for (int i = 0; i < 8; i++) {
         prefix[i] = (unsigned char)((uint64_t)len >> (8 * i));
     }
-    must(mbedtls_sha256_update_ret(&state->sha, prefix, sizeof(prefix)));
+    must(mbedtls_sha256_update(&state->sha, prefix, sizeof(prefix)));
     if (len > 0) {
-        must(mbedtls_sha256_update_ret(&state->sha, data, len));
+        must(mbedtls_sha256_update(&state->sha, data, len));
     }
 }
 
@@ -61,7 +61,7 @@ struct digest digest_end(struct digest_state *state)
 {
     struct digest digest;
 
-    must(mbedtls_sha256_finish_ret(&state->sha, digest.byte));
+    must(mbedtls_sha256_finish(&state->sha, digest.byte));
     mbedtls_sha256_free(&state->sha);
     free(state);
     return digest;

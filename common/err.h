@@ -16,10 +16,10 @@
     X(CORRUPT, "corrupt", EXIT_INVALID, "stored data is damaged")                                  \
     X(VERSION, "version", EXIT_VERSION, "made by another, incompatible version")                   \
     X(PROTOCOL, "protocol", EXIT_PROTOCOL, "a peer sent something that is no valid message")       \
-    X(UNSUPPORTED, "unsupported", EXIT_PROTOCOL, "the peer does not know this operation")          \
+    X(UNSUPPORTED, "unsupported", EXIT_VERSION, "the peer does not know this operation")           \
     X(UNREACHABLE, "unreachable", EXIT_UNREACHABLE, "a daemon or worker does not answer")          \
     X(TIMED_OUT, "timed-out", EXIT_UNREACHABLE, "no answer within the deadline")                   \
-    X(BUSY, "busy", EXIT_UNREACHABLE, "a limit is reached; try again later")                       \
+    X(BUSY, "busy", EXIT_BUSY, "held by something else, or a limit is reached; try again later")   \
     X(NEED_BLOB, "need-blob", EXIT_PROTOCOL, "a named blob has not been sent yet")                 \
     X(CONFLICT, "conflict", EXIT_INVALID, "the same key was used for something else")              \
     X(NOT_FOUND, "not-found", EXIT_INVALID, "the named thing does not exist")                      \
@@ -27,7 +27,8 @@
     X(NO_SPACE, "no-space", EXIT_NO_SPACE, "a disk is full")                                       \
     X(SANDBOX, "sandbox", EXIT_SANDBOX, "the sandbox cannot be set up")                            \
     X(BUDGET, "budget", EXIT_BUDGET, "a budget of device time is used up")                         \
-    X(DENIED, "denied", EXIT_SYSTEM, "not permitted")                                              \
+    X(DENIED, "denied", EXIT_DENIED, "not permitted")                                              \
+    X(NO_DEVICE, "no-device", EXIT_NO_DEVICE, "no device is in service that can do this")          \
     X(STOPPED, "stopped", EXIT_INTERRUPTED, "ended by a signal or by its user")
 
 enum err_index {

@@ -16,6 +16,9 @@
     X(SYSTEM, 9, "the operating system refused something")                                         \
     X(INTERNAL, 10, "a defect of kernelcast itself")                                               \
     X(BUDGET, 11, "a budget of device time is used up; what was done is kept")                     \
+    X(BUSY, 12, "something else holds what is needed (an address, a lock, a limit of the daemon)") \
+    X(DENIED, 13, "not permitted: token, certificate, role, address or access to a secret")        \
+    X(NO_DEVICE, 14, "no device is in service that can do this")                                   \
     X(INTERRUPTED, 130, "ended by a signal or by its user; what was done is kept")
 
 enum exit_code {

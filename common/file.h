@@ -3,7 +3,8 @@
 // nothing of what the files hold.
 //
 // All paths are NUL-terminated. Error sentences name the path. The files in common/file/
-// implement this header: file.c, file_lock.c and file_tree.c (folders).
+// implement this header: file.c, file_lock.c, file_standard.c and
+// file_tree.c (folders).
 #ifndef COMMON_FILE_H
 #define COMMON_FILE_H
 
@@ -13,7 +14,8 @@
 #include <stddef.h>
 
 // Reads a regular file of at most limit bytes into *ret, which the caller clears. A NUL follows the
-// data and is not counted in len. ERR_NOT_FOUND, ERR_LIMIT or ERR_SYSTEM on failure.
+// data and is not counted in len. ERR_NOT_FOUND, ERR_INVALID (no regular file), ERR_LIMIT or
+// ERR_SYSTEM on failure.
 MUST_CHECK int file_read(struct bytes *ret, const char *path, size_t limit, struct err *err);
 
 // Like file_read, for a file that holds a secret: ERR_DENIED when its group or others have any
@@ -57,6 +59,13 @@ MUST_CHECK int file_make_dirs(const char *path, struct err *err);
 // sentence has that process's pid. When the holder has died, but a child that it was starting still
 // shares the lock, waits for that child, at most 5 s.
 MUST_CHECK int file_lock(int *ret_fd, const char *path, struct err *err);
+
+// Fills those of stdin, stdout and stderr that are closed (`kcast status >&-`) with /dev/null,
+// opened so that reading this stdin and writing this stdout or stderr fail with EBADF, as they
+// would have done: nothing is lost in silence. Every program's main calls it before anything is
+// opened, since a socket with one of these numbers would get what is printed, and libuv aborts when
+// it closes it. Ends the process with exit code 9 on failure.
+void file_open_standard(void);
 
 // Whether stat(2) succeeds on path. Follows links.
 bool file_exists(const char *path);

@@ -2,12 +2,16 @@
 // sizes that somebody else chose, returns an error.
 #include "common/mem.h"
 #include <errno.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define LARGE_BUFFER (1 << 20) // bytes, from which on a buffer has pages of its own
+#define KEPT_MAX (8 << 20)     // bytes at the top of the heap that are kept
 
 // Writes without stdio, which may need memory itself.
 __attribute__((noreturn)) static void out_of_memory(void)
@@ -155,4 +159,10 @@ void bytes_clear(struct bytes *bytes)
         free(bytes->data);
         *bytes = (struct bytes){0};
     }
+}
+
+void mem_reuse_buffers(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BUFFER);
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_MAX);
 }

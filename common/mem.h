@@ -21,6 +21,12 @@ char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // The new room is not zeroed.
 void *xgrow(void *array, size_t count, size_t size);
 
+// Has the allocator keep freed buffers of up to a MiB for the next ones, some MiB in all, and give
+// larger ones back to the system at once. By default it gives back what lies at its top with almost
+// every message of 200 kB, so that each finds its pages missing, and keeps what is larger for good.
+// To be called once, by main.
+void mem_reuse_buffers(void);
+
 // Allocates count * size zeroed bytes into *ret. ERR_LIMIT when that is more than limit bytes;
 // `what` names the thing in the sentence. ERR_SYSTEM when there is no memory. *ret is NULL for no
 // bytes.

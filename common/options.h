@@ -19,6 +19,7 @@ enum option_type {
     OPTION_DURATION, // uint64_t in nanoseconds, written like "30s"
     OPTION_SIZE,     // uint64_t in bytes, written like "64M"
     OPTION_CHOICE,   // char *, malloc'd, one of `choices`
+    OPTION_TEXTS, // char *, malloc'd: the values of all times that it is given, divided by newlines
 };
 
 struct option_row {
@@ -51,13 +52,30 @@ MUST_CHECK int options_parse(const struct option_row *table, void *target, int a
 MUST_CHECK int options_read_ini(const struct option_row *table, void *target, const char *path,
                                 const char *section, struct err *err);
 
+// Sections "[prefix NAME]" of an INI file, with a target each.
+struct options_group {
+    const char *prefix;
+    const struct option_row *table;
+    // Opens the target of a section, once for each header. NULL and *err when the name is not good.
+    void *(*open)(void *owner, const char *name, struct err *err);
+    void *owner;
+};
+
+// Like options_read_ini, for a file that may also have sections of a group.
+MUST_CHECK int options_read_ini_groups(const struct option_row *table, void *target,
+                                       const char *path, const char *section,
+                                       const struct options_group *group, struct err *err);
+
 // Whether the row's field has the same value in both targets.
 bool options_same(const struct option_row *row, const void *a, const void *b);
 
 // Frees the texts of target and sets them to NULL.
 void options_release(const struct option_row *table, void *target);
 
-// Prints the rows for --help, one per line, in two aligned columns, with defaults.
+// Prints the rows for --help in two columns, with choices and defaults, wrapped at the width of
+// wrap_width().
 void options_print(const struct option_row *table, FILE *out);
+// The same for the keys of a section: "url = URL" instead of "--url=URL".
+void options_print_keys(const struct option_row *table, FILE *out);
 
 #endif

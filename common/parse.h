@@ -17,7 +17,8 @@ MUST_CHECK int parse_i64(int64_t *ret, const char *text, int64_t min, int64_t ma
 // A finite decimal number within [min, max].
 MUST_CHECK int parse_f64(double *ret, const char *text, double min, double max, const char *what,
                          struct err *err);
-// A duration such as "90", "90s", "250ms", "5m" or "2h", in nanoseconds. A bare number is seconds.
+// A duration such as "90", "90s", "250ms", "5m" or "1h30m", in nanoseconds. A bare number is
+// seconds. Several parts go from large units to small ones, and each has its unit.
 MUST_CHECK int parse_duration(uint64_t *ret_ns, const char *text, const char *what,
                               struct err *err);
 // A size such as "65536", "64K", "16M" or "2G", in bytes. K, M, G and T are powers of 1024.

@@ -4,8 +4,8 @@
 // a log or a page but through a function of this file or through one that escapes as much.
 //
 // Printable is a character of valid UTF-8 that is no control character (C0, DEL, C1), none that
-// changes the direction of writing (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and
-// no separator of lines or paragraphs (U+2028, U+2029).
+// changes the direction of writing (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069),
+// and no separator of lines or paragraphs (U+2028, U+2029).
 #ifndef COMMON_PRINTABLE_H
 #define COMMON_PRINTABLE_H
 

@@ -44,8 +44,8 @@ static bool binds(const struct scan *scan, char c)
 }
 
 // Writes a character of the source. Writes a blank or a line end before it when leaving that out
-// would change the meaning: where two characters would bind, between two operators that would become
-// another one, in "#define F (x)".
+// would change the meaning: where two characters would bind, between two operators that would
+// become another one, in "#define F (x)".
 static void write_char(struct scan *scan, char c)
 {
     if (scan->directive && scan->line) {
@@ -72,8 +72,8 @@ static const char *line_end(const struct scan *scan)
     return at < scan->end && *at == '\n' ? at + 1 : NULL;
 }
 
-// Whether "//@" here begins a line of a manifest: only as the first text of its line, as the readers
-// of templates and manifests have it.
+// Whether "//@" here begins a line of a manifest: only as the first text of its line, as the
+// readers of templates and manifests have it.
 static bool begins_line(const struct scan *scan)
 {
     return scan->line || scan->last == '\0';

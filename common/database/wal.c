@@ -1,13 +1,13 @@
 // Design note. A log has a header with two salts, and frames: a header with the page's number, the
 // size of the database when the frame ends a transaction, the log's salts and a checksum, and then
-// the page. The checksum of a frame goes on from that of the frame before it. When everything in the
-// log has been copied into the database, SQLite begins the log anew with other salts and overwrites
-// it from its start. What is left behind the newest frames is then of an older generation, as its
-// salts say, and no loss.
+// the page. The checksum of a frame goes on from that of the frame before it. When everything in
+// the log has been copied into the database, SQLite begins the log anew with other salts and
+// overwrites it from its start. What is left behind the newest frames is then of an older
+// generation, as its salts say, and no loss.
 //
-// A frame of the newest generation that is there as a whole and does not verify is taken for damaged.
-// A power failure can leave such frames too, of a transaction that nobody was told of; that cannot
-// be told apart, so the sentence says "may".
+// A frame of the newest generation that is there as a whole and does not verify is taken for
+// damaged. A power failure can leave such frames too, of a transaction that nobody was told of;
+// that cannot be told apart, so the sentence says "may".
 //
 // The salts are not covered by the checksum. A frame with other salts whose checksum goes on from
 // the one before it is of the newest generation all the same, and has damaged salts.

@@ -1,8 +1,8 @@
 // An independent look at a SQLite database's write-ahead log, before SQLite opens the database.
 // SQLite uses the frames of the log up to the first one that does not verify and silently ignores
-// what follows, which a crash in the middle of a write makes necessary. It ignores committed work in
-// the same way when a bit of the log has changed, and applies the log of another database. Here it
-// is found out which of these it will be. The format is that of sqlite.org/fileformat2.html.
+// what follows, which a crash in the middle of a write makes necessary. It ignores committed work
+// in the same way when a bit of the log has changed, and applies the log of another database. Here
+// it is found out which of these it will be. The format is that of sqlite.org/fileformat2.html.
 #ifndef COMMON_DATABASE_WAL_H
 #define COMMON_DATABASE_WAL_H
 

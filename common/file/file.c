@@ -126,7 +126,7 @@ static int read_regular(struct bytes *ret, const char *path, size_t limit, enum 
         goto out;
     }
     if (!S_ISREG(info.st_mode)) {
-        rc = err_set(err, ERR_SYSTEM, "%s: not a regular file", path);
+        rc = err_set(err, ERR_INVALID, "%s: not a regular file", path);
         goto out;
     }
     rc = check_secrecy(&info, secrecy, path, err);

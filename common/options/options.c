@@ -1,25 +1,21 @@
-// Defaults, the command line and INI files all end in set_field(), which parses a text by the type
-// of its row. A value therefore means the same wherever it stands. A refused value leaves the field
-// as it was.
+// Defaults, the command line and INI files (common/options/options_ini.c) all end in
+// options_set_field(), which parses a text by the type of its row. A value therefore means the same
+// wherever it stands. A refused value leaves the field as it was.
 //
 // Command line: "--name=value", "--name value", "-nvalue", "-n value", flags alone or joined
 // ("-vq"), "--flag=no". Options and other arguments may be mixed. "--" ends the options, and a lone
 // "-" is an argument. Names are never abbreviated, because a new option could then break an old
 // command line.
-//
-// INI: libinih splits the lines, but this file hands them to it one by one. As packaged, the
-// library does not tell its handler the line number, silently joins indented lines to the value
-// above, and breaks lines that exceed its buffer.
 #include "common/options.h"
 #include "common/file.h"
+#include "common/options/nearest.h"
+#include "common/options/options_field.h"
 #include "common/parse.h"
 #include "common/strbuf.h"
-#include <ini.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define INI_FILE_MAX ((size_t)1 << 20)
 #define WHAT_MAX 128
 
 static void *field_of(void *target, const struct option_row *row)
@@ -29,13 +25,23 @@ static void *field_of(void *target, const struct option_row *row)
 
 static bool is_text(enum option_type type)
 {
-    return type == OPTION_TEXT || type == OPTION_CHOICE;
+    return type == OPTION_TEXT || type == OPTION_TEXTS || type == OPTION_CHOICE;
 }
 
 static void set_text(char **field, char *text_taken)
 {
     free(*field);
     *field = text_taken;
+}
+
+// Adds a value to those that the field has.
+static int add_text(char **field, const char *text, const char *what, struct err *err)
+{
+    if (strchr(text, '\n')) {
+        return err_set(err, ERR_INVALID, "%s: a value has one line", what);
+    }
+    set_text(field, *field ? xasprintf("%s\n%s", *field, text) : xstrdup(text));
+    return 0;
 }
 
 static int parse_flag(bool *ret, const char *text, const char *what, struct err *err)
@@ -122,9 +128,8 @@ static int set_f64(const struct option_row *row, double *field, const char *text
                      err);
 }
 
-// Parses text into the field of the row. `what` names the option in the error sentence.
-static int set_field(const struct option_row *row, void *target, const char *text, const char *what,
-                     struct err *err)
+int options_set_field(const struct option_row *row, void *target, const char *text,
+                      const char *what, struct err *err)
 {
     void *field = field_of(target, row);
 
@@ -134,6 +139,8 @@ static int set_field(const struct option_row *row, void *target, const char *tex
     case OPTION_TEXT:
         set_text(field, xstrdup(text));
         return 0;
+    case OPTION_TEXTS:
+        return add_text(field, text, what, err);
     case OPTION_CHOICE:
         if (!is_choice(row->choices, text)) {
             return err_set(err, ERR_INVALID, "%s: '%.100s' is none of %s", what, text,
@@ -173,7 +180,7 @@ int options_defaults(const struct option_row *table, void *target, struct err *e
         if (!row->default_text) {
             continue;
         }
-        if (set_field(row, target, row->default_text, row->name, NULL) != 0) {
+        if (options_set_field(row, target, row->default_text, row->name, NULL) != 0) {
             // The table is part of the program: this is a defect and not a mistake of the user.
             return err_set(err, ERR_INTERNAL, "the default '%s' of option %s is not valid",
                            row->default_text, row->name);
@@ -182,8 +189,8 @@ int options_defaults(const struct option_row *table, void *target, struct err *e
     return 0;
 }
 
-static const struct option_row *find_name(const struct option_row *table, const char *name,
-                                          size_t len)
+const struct option_row *options_find_name(const struct option_row *table, const char *name,
+                                           size_t len)
 {
     for (const struct option_row *row = table; row->name; row++) {
         if (strlen(row->name) == len && memcmp(row->name, name, len) == 0) {
@@ -226,11 +233,28 @@ static int take_option(const struct option_row *row, void *target, const char *s
         value = arguments->argv[arguments->next++];
     }
     struct err reason = ERR_INIT;
-    if (set_field(row, target, value, shown, &reason) != 0) {
+    if (options_set_field(row, target, value, shown, &reason) != 0) {
         // Whatever is wrong with the value, the error is that the command line is wrong.
         return err_set(err, ERR_USAGE, "option %s", reason.text);
     }
     return 0;
+}
+
+// Names the option that may have been meant, if there is one.
+static int unknown_option(const struct option_row *table, const char *name, size_t len,
+                          struct err *err)
+{
+    struct nearest nearest = {.word = name, .len = len};
+
+    for (const struct option_row *row = table; row->name; row++) {
+        nearest_try(&nearest, row->name);
+    }
+    if (nearest.best) {
+        return err_set(err, ERR_USAGE, "unknown option --%.*s; did you mean --%s?",
+                       (int)(len < 80 ? len : 80), name, nearest.best);
+    }
+    return err_set(err, ERR_USAGE, "unknown option --%.*s; --help lists all",
+                   (int)(len < 80 ? len : 80), name);
 }
 
 static int take_long(const struct option_row *table, void *target, const char *argument,
@@ -238,10 +262,10 @@ static int take_long(const struct option_row *table, void *target, const char *a
 {
     const char *name = argument + 2;
     size_t len = strcspn(name, "=");
-    const struct option_row *row = find_name(table, name, len);
+    const struct option_row *row = options_find_name(table, name, len);
 
     if (!row) {
-        return err_set(err, ERR_USAGE, "unknown option --%.*s", (int)(len < 80 ? len : 80), name);
+        return unknown_option(table, name, len, err);
     }
     char shown[WHAT_MAX];
     (void)snprintf(shown, sizeof(shown), "--%s", row->name);
@@ -257,7 +281,8 @@ static int take_letters(const struct option_row *table, void *target, const char
         char shown[3] = {'-', *p, '\0'};
 
         if (!row) {
-            return err_set(err, ERR_USAGE, "unknown option -%c in '%.80s'", *p, argument);
+            return err_set(err, ERR_USAGE, "unknown option -%c in '%.80s'; --help lists all", *p,
+                           argument);
         }
         if (row->type != OPTION_FLAG) {
             // The rest of the argument is the value.
@@ -304,122 +329,6 @@ out:
     return rc;
 }
 
-// The state that the line reader and the entry handler of one INI file share.
-struct ini_job {
-    const struct option_row *table;
-    void *target;
-    const char *path;
-    const char *section;
-    const char *cursor; // the rest of the file's text
-    int line;           // number of the last line that libinih got
-    int failed_line;    // the line at which err was set, 0: none
-    struct err *err;    // never NULL
-};
-
-__attribute__((format(printf, 2, 3))) static void refuse_line(struct ini_job *job,
-                                                              const char *format, ...)
-{
-    if (job->failed_line != 0) {
-        return;
-    }
-    va_list args;
-    va_start(args, format);
-    char text[ERR_TEXT_MAX];
-    (void)vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    job->failed_line = job->line;
-    (void)err_set(job->err, ERR_INVALID, "%s:%d: %s", job->path, job->line, text);
-}
-
-// Stands in for fgets. Returns one whole line per call and never a part of one, without its
-// indentation, which libinih would take for a continuation of the value above.
-static char *next_line(char *out, int size, void *stream)
-{
-    struct ini_job *job = stream;
-    size_t len = strcspn(job->cursor, "\n");
-    size_t blank = strspn(job->cursor, " \t");
-    const char *start = job->cursor + (blank < len ? blank : len);
-    size_t kept = (size_t)(job->cursor + len - start);
-
-    if (*job->cursor == '\0') {
-        return NULL;
-    }
-    job->line++;
-    if (kept + 2 > (size_t)size) {
-        if (*start != '#' && *start != ';') {
-            refuse_line(job, "longer than %d characters", size - 2);
-        }
-        kept = 0;
-    }
-    memcpy(out, start, kept);
-    out[kept] = '\n';
-    out[kept + 1] = '\0';
-    job->cursor += len + (job->cursor[len] == '\n' ? 1 : 0);
-    return out;
-}
-
-// Called by libinih for each entry. Returns 0 when it refuses the entry. libinih goes on all the
-// same, so only the first refusal counts.
-static int on_entry(void *user, const char *section, const char *name, const char *value)
-{
-    struct ini_job *job = user;
-    const struct option_row *row = find_name(job->table, name, strlen(name));
-
-    if (job->failed_line != 0) {
-        return 0;
-    }
-    if (strcmp(section, job->section) != 0) {
-        if (section[0] == '\0') {
-            refuse_line(job, "'%.60s' stands outside of section [%s]", name, job->section);
-        } else {
-            refuse_line(job, "unknown section [%s], only [%s] is known", section, job->section);
-        }
-        return 0;
-    }
-    if (!row) {
-        refuse_line(job, "unknown key '%.60s'", name);
-        return 0;
-    }
-    struct err reason = ERR_INIT;
-    if (set_field(row, job->target, value, row->name, &reason) != 0) {
-        refuse_line(job, "%s", reason.text);
-        return 0;
-    }
-    return 1;
-}
-
-int options_read_ini(const struct option_row *table, void *target, const char *path,
-                     const char *section, struct err *err)
-{
-    struct err first = ERR_INIT;
-    struct ini_job job = {
-        .table = table, .target = target, .path = path, .section = section, .err = &first};
-    struct bytes text = {0};
-    int rc = file_read(&text, path, INI_FILE_MAX, err);
-    if (rc != 0) {
-        return rc;
-    }
-    if (memchr(text.data, '\0', text.len)) {
-        rc = err_set(err, ERR_INVALID, "%s: not a text file", path);
-        goto out;
-    }
-    job.cursor = (const char *)text.data;
-    int bad_line = ini_parse_stream(next_line, &job, on_entry, &job);
-    if (bad_line > 0 && (job.failed_line == 0 || bad_line < job.failed_line)) {
-        // libinih returns the first line that it or the handler refuses. It refused this one
-        // itself.
-        err_clear(&first);
-        (void)err_set(&first, ERR_INVALID, "%s:%d: neither 'key = value' nor '[section]'", path,
-                      bad_line);
-    } else if (bad_line < 0) {
-        (void)err_set(&first, ERR_SYSTEM, "%s: cannot be parsed", path);
-    }
-    rc = first.code == ERR_NONE ? 0 : err_set(err, first.code, "%s", first.text);
-out:
-    bytes_clear(&text);
-    return rc;
-}
-
 void options_release(const struct option_row *table, void *target)
 {
     for (const struct option_row *row = table; row->name; row++) {
@@ -440,6 +349,7 @@ bool options_same(const struct option_row *row, const void *a, const void *b)
     case OPTION_FLAG:
         return *(const bool *)x == *(const bool *)y;
     case OPTION_TEXT:
+    case OPTION_TEXTS:
     case OPTION_CHOICE:
         memcpy(&text_x, x, sizeof(text_x));
         memcpy(&text_y, y, sizeof(text_y));
@@ -452,42 +362,4 @@ bool options_same(const struct option_row *row, const void *a, const void *b)
         return memcmp(x, y, sizeof(uint64_t)) == 0;
     }
     return false;
-}
-
-// Adds "  -o, --output=FILE", without the letter when there is none.
-static void add_left_column(struct strbuf *out, const struct option_row *row)
-{
-    if (row->letter) {
-        strbuf_addf(out, "  -%c, --%s", row->letter, row->name);
-    } else {
-        strbuf_addf(out, "      --%s", row->name);
-    }
-    if (row->type != OPTION_FLAG) {
-        strbuf_addf(out, "=%s", row->argument ? row->argument : "VALUE");
-    }
-}
-
-void options_print(const struct option_row *table, FILE *out)
-{
-    struct strbuf left = STRBUF_INIT;
-    size_t width = 0;
-
-    for (const struct option_row *row = table; row->name; row++) {
-        strbuf_reset(&left);
-        add_left_column(&left, row);
-        width = left.len > width ? left.len : width;
-    }
-    for (const struct option_row *row = table; row->name; row++) {
-        strbuf_reset(&left);
-        add_left_column(&left, row);
-        fprintf(out, "%-*s  %s", (int)width, strbuf_text(&left), row->help);
-        if (row->choices) {
-            fprintf(out, "; one of %s", row->choices);
-        }
-        if (row->default_text && row->type != OPTION_FLAG && row->default_text[0] != '\0') {
-            fprintf(out, " (default: %s)", row->default_text);
-        }
-        fputc('\n', out);
-    }
-    strbuf_release(&left);
 }

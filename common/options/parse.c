@@ -107,41 +107,71 @@ int parse_f64(double *ret, const char *text, double min, double max, const char 
     return 0;
 }
 
-// Parses "<digits>[.<digits>]<suffix>" with a suffix of the table into a whole number of base
-// units.
-static int parse_quantity(uint64_t *ret, const char *text, const struct unit *units, size_t count,
-                          const char *what, const char *expected, struct err *err)
+// Reads "<digits>[.<digits>]<suffix>" with a suffix of the table at *cursor, adds it to *total as a
+// whole number of base units, and moves *cursor behind it. *ret_unit becomes the suffix's row and
+// *ret_fraction whether there was a point. NULL, or what the text is not.
+static const char *add_part(unsigned __int128 *total, const char **cursor, const struct unit *units,
+                            size_t count, const char *expected, const struct unit **ret_unit,
+                            bool *ret_fraction)
 {
-    const char *cursor = text;
-    uint64_t whole;
+    uint64_t whole, fraction = 0, scale = 1;
 
-    if (!read_digits(&whole, &cursor)) {
-        return not_a(err, what, text, expected);
+    if (!read_digits(&whole, cursor)) {
+        return expected;
     }
-    uint64_t fraction = 0;
-    uint64_t scale = 1;
-    if (*cursor == '.') {
-        const char *first = ++cursor;
+    *ret_fraction = **cursor == '.';
+    if (*ret_fraction) {
+        const char *first = ++*cursor;
 
-        if (!read_digits(&fraction, &cursor) || cursor - first > MAX_FRACTION_DIGITS) {
-            return not_a(err, what, text, expected);
+        if (!read_digits(&fraction, cursor) || *cursor - first > MAX_FRACTION_DIGITS) {
+            return expected;
         }
-        for (const char *p = first; p < cursor; p++) {
+        for (const char *p = first; p < *cursor; p++) {
             scale *= 10;
         }
     }
+    size_t len = strcspn(*cursor, "0123456789.");
     const struct unit *unit = NULL;
     for (size_t i = 0; i < count && !unit; i++) {
-        unit = strcmp(cursor, units[i].suffix) == 0 ? &units[i] : NULL;
+        bool same = strlen(units[i].suffix) == len && memcmp(*cursor, units[i].suffix, len) == 0;
+        unit = same ? &units[i] : NULL;
     }
     if (!unit) {
-        return not_a(err, what, text, expected);
+        return expected;
     }
-    unsigned __int128 total = (unsigned __int128)fraction * unit->factor;
-    if (total % scale != 0) {
-        return not_a(err, what, text, "a whole number of the smallest unit");
+    *cursor += len;
+    unsigned __int128 parts = (unsigned __int128)fraction * unit->factor;
+    if (parts % scale != 0) {
+        return "a whole number of the smallest unit";
     }
-    total = total / scale + (unsigned __int128)whole * unit->factor;
+    *total += parts / scale + (unsigned __int128)whole * unit->factor;
+    *ret_unit = unit;
+    return NULL;
+}
+
+// Parses one part, or with `several` any number of them, from large units to small ones, each with
+// its unit, and only the last with a point: "1h30m", "2m1.5s".
+static int parse_quantity(uint64_t *ret, const char *text, const struct unit *units, size_t count,
+                          bool several, const char *what, const char *expected, struct err *err)
+{
+    const char *cursor = text;
+    unsigned __int128 total = 0; // a part has less than 2^114, and a text at most as many as units
+    const struct unit *unit = NULL;
+
+    do {
+        const struct unit *before = unit;
+        bool fraction = false;
+        const char *wrong = add_part(&total, &cursor, units, count, expected, &unit, &fraction);
+        bool last = *cursor == '\0';
+
+        if (!wrong && ((!last && (!several || fraction || unit->suffix[0] == '\0')) ||
+                       (before && (unit->suffix[0] == '\0' || unit->factor >= before->factor)))) {
+            wrong = expected;
+        }
+        if (wrong) {
+            return not_a(err, what, text, wrong);
+        }
+    } while (*cursor != '\0');
     if (total > UINT64_MAX) {
         return err_set(err, ERR_INVALID, "%s: '%.100s' is too large", what, text);
     }
@@ -162,8 +192,8 @@ int parse_duration(uint64_t *ret_ns, const char *text, const char *what, struct 
         {"d", 86400 * 1000000000ULL},
     };
 
-    return parse_quantity(ret_ns, text, units, sizeof(units) / sizeof(units[0]), what,
-                          "a duration like 90, 250ms, 30s, 5m or 2h", err);
+    return parse_quantity(ret_ns, text, units, sizeof(units) / sizeof(units[0]), true, what,
+                          "a duration like 90, 250ms, 30s, 5m or 1h30m", err);
 }
 
 int parse_size(uint64_t *ret, const char *text, const char *what, struct err *err)
@@ -172,6 +202,6 @@ int parse_size(uint64_t *ret, const char *text, const char *what, struct err *er
         {"", 1}, {"K", 1ULL << 10}, {"M", 1ULL << 20}, {"G", 1ULL << 30}, {"T", 1ULL << 40},
     };
 
-    return parse_quantity(ret, text, units, sizeof(units) / sizeof(units[0]), what,
+    return parse_quantity(ret, text, units, sizeof(units) / sizeof(units[0]), false, what,
                           "a size like 65536, 64K, 16M or 2G", err);
 }
