@@ -1,23 +1,37 @@
 #include "net/url.h"
 
+#include "common/mem.h"
 #include "common/parse.h"
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 
-#define SCHEME_LEN 6 // bytes of "tcp://", and of "tls://"
+static const struct {
+    const char *text;
+    bool tls;
+} schemes[] = {{"tcp://", false}, {"tls://", true}, {"tls+tcp://", true}};
+
+// Returns the scheme that text begins with, as an index; ARRAY_LEN(schemes) when it is none.
+static size_t scheme_of(const char *text)
+{
+    size_t i = 0;
+    while (i < ARRAY_LEN(schemes) && strncmp(text, schemes[i].text, strlen(schemes[i].text)) != 0) {
+        i++;
+    }
+    return i;
+}
 
 int url_parse(struct url *ret, const char *text, struct err *err)
 {
-    bool tls = strncmp(text, "tls://", SCHEME_LEN) == 0;
-    if (!tls && strncmp(text, "tcp://", SCHEME_LEN) != 0) {
+    size_t scheme = scheme_of(text);
+    if (scheme == ARRAY_LEN(schemes)) {
         return err_set(err, ERR_INVALID,
                        "\"%s\" is no url of a daemon or worker; write tcp://HOST:PORT or "
                        "tls://HOST:PORT",
                        text);
     }
-    const char *host = text + SCHEME_LEN;
+    const char *host = text + strlen(schemes[scheme].text);
     const char *host_end = strrchr(host, ':');
     bool bracketed = *host == '[';
     if (!host_end || (bracketed && (host_end == host || host_end[-1] != ']'))) {
@@ -37,9 +51,16 @@ int url_parse(struct url *ret, const char *text, struct err *err)
     if (rc < 0) {
         return err_wrap(err, "%s", text);
     }
-    *ret = (struct url){.port = (uint16_t)number, .tls = tls};
+    *ret = (struct url){.port = (uint16_t)number, .tls = schemes[scheme].tls};
     memcpy(ret->host, host, len);
     return 0;
+}
+
+char *url_text(const struct url *url)
+{
+    bool v6 = strchr(url->host, ':');
+    return xasprintf("%s://%s%s%s:%u", url->tls ? "tls" : "tcp", v6 ? "[" : "", url->host,
+                     v6 ? "]" : "", url->port);
 }
 
 bool url_is_loopback(const struct url *url)

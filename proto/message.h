@@ -106,7 +106,7 @@ void *message_copy_all(const struct message *message, const void *from, size_t c
 
 // The message as one JSON object. The keys are the names of the fields in the order of the table;
 // absent fields are left out. Digests and bytes are in hexadecimal, bytes longer than 64 appear as
-// {"bytes": n}, integers of more than 15 digits as strings. message_json_value returns a jansson
+// {"bytes": n}, integers of more than 63 bits as strings. message_json_value returns a jansson
 // value that the caller releases by json_decref; message_json appends its text.
 struct json_t *message_json_value(const struct message *message, const void *value);
 void message_json(const struct message *message, const void *value, struct strbuf *out);

@@ -1,5 +1,5 @@
-// A message as JSON, for people and scripts. One direction only: nothing in kernelcast reads it back.
-// The message's table is walked; numbers, escapes and order are jansson's business.
+// A message as JSON, for people and scripts. One direction only: nothing in kernelcast reads it
+// back. The message's table is walked; numbers, escapes and order are jansson's business.
 #include "proto/message.h"
 
 #include <jansson.h>
@@ -9,7 +9,8 @@
 #include <string.h>
 
 #define BYTES_SHOWN_MAX 64
-#define INTEGER_MAX INT64_C(999999999999999) // 15 digits are exact in every reader's double
+#define INTEGER_MAX INT64_MAX // of jansson; what is larger becomes a text
+#define WHOLE_MAX 0x1p53      // every whole number up to here is exact in a double
 
 static json_t *integer(bool negative, uint64_t magnitude)
 {
@@ -25,9 +26,8 @@ static json_t *real(double value)
     if (!isfinite(value)) {
         return json_null();
     }
-    return value == trunc(value) && fabs(value) <= (double)INTEGER_MAX
-               ? json_integer((json_int_t)value)
-               : json_real(value);
+    return value == trunc(value) && fabs(value) <= WHOLE_MAX ? json_integer((json_int_t)value)
+                                                             : json_real(value);
 }
 
 static json_t *hex(const unsigned char *data, size_t len)

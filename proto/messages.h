@@ -49,6 +49,8 @@
 #undef FIELD_ONE
 #undef FIELD_LIST
 
+#define REQUEST_TOKEN_MAX 256 // bytes
+
 // All descriptors, for tests, fuzzing and the check of the documentation.
 extern const struct message *const all_messages[];
 extern const size_t all_messages_count;
@@ -84,16 +86,23 @@ enum op {
 // The name of an operation, such as "SUBMIT". "unknown" for any other number.
 const char *op_name(uint64_t op);
 
-// Appends a request envelope around a body to out. body_message is NULL when there is no body.
-// deadline_ms is relative to the arrival. Errors are those of message_pack.
-MUST_CHECK int request_pack(struct strbuf *out, uint64_t op, uint64_t id, uint64_t deadline_ms,
+// Appends a request envelope around a body to out. `head` gives everything but the body and may
+// have a version of 0, which becomes this program's. body_message is NULL when there is no body.
+// Errors are those of message_pack, and ERR_LIMIT when the body is too large; out is as before
+// then.
+MUST_CHECK int request_pack(struct strbuf *out, const struct request *head,
                             const struct message *body_message, const void *body, struct err *err);
-// Appends a reply envelope around a body to out. body_message is NULL when there is no body. epoch
-// identifies this run of the server.
-MUST_CHECK int reply_pack(struct strbuf *out, uint64_t id, uint64_t epoch,
-                          const struct message *body_message, const void *body, struct err *err);
+// Appends a reply envelope around a body to out, in the same way. epoch identifies this run of the
+// server.
+MUST_CHECK int reply_pack(struct strbuf *out, uint64_t epoch, const struct message *body_message,
+                          const void *body, struct err *err);
 // Appends a reply that carries an error. retry_after_ms above 0 tells the peer when to try again.
-void reply_pack_error(struct strbuf *out, uint64_t id, uint64_t epoch, const struct err *error,
+void reply_pack_error(struct strbuf *out, uint64_t epoch, const struct err *error,
                       uint64_t retry_after_ms);
+
+// Finds the token of a request of which only the beginning has arrived, and copies it. Fields of
+// numbers may stand before it, and other fields may not. Returns false when there is none, or when
+// it is not there wholly. Allocates nothing.
+bool request_find_token(const void *data, size_t len, char ret[REQUEST_TOKEN_MAX + 1]);
 
 #endif

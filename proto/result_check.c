@@ -8,6 +8,7 @@
 // so that a result whose parts disagree was not written by it, or not kept as it was written. The
 // tolerances are far above what rounding does and far below what anybody would call a difference.
 #include "proto/result_check.h"
+#include "common/mem.h"
 #include "proto/verdict.h"
 #include <math.h>
 
@@ -63,8 +64,15 @@ static int check_quantiles(const struct quantiles *q, const char *what, struct e
         !absent_or_within(q->p90, 0, NS_MAX)) {
         return err_set(err, ERR_PROTOCOL, "%s: a time out of range", what);
     }
-    if (q->p10 > q->p50 || q->p50 > q->p90 || q->p10 > q->p90) { // each may be absent
-        return err_set(err, ERR_PROTOCOL, "%s: quantiles out of order", what);
+    // Each may be absent. One by one: gcc 14 takes a > b || b > c || a > c for a > b || b > c, which
+    // is wrong where b is NaN.
+    const double value[] = {q->p10, q->p50, q->p90};
+    double least = 0;
+    for (size_t i = 0; i < ARRAY_LEN(value); i++) {
+        if (!isnan(value[i]) && value[i] < least) {
+            return err_set(err, ERR_PROTOCOL, "%s: quantiles out of order", what);
+        }
+        least = isnan(value[i]) ? least : value[i];
     }
     return 0;
 }

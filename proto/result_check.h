@@ -20,7 +20,8 @@ struct result_subject {
 // Checks the result of a MEASURE job. A digest that the result does not name is fine. ERR_PROTOCOL
 // with a sentence when
 //   - a number is not finite, negative where that cannot be, or beyond what a measurement gives;
-//   - the verdict is not known, or is a ratio without estimate, cases, launches or checked launches;
+//   - the verdict is not known, or is a ratio without estimate, cases, launches or checked
+//     launches;
 //   - the verdict contradicts its interval: FASTER not above 0, SLOWER not below, INCONCLUSIVE not
 //     around it, EQUIVALENT further from it than the precision allows;
 //   - the speedup is not the weighted mean of the cases' speedups, has another number of blocks or

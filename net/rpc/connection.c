@@ -9,15 +9,18 @@
 // When a connection is one too many, another one gives way: of its own tenant, or of the party that
 // has most of them. Without tokens everybody is the same tenant, and the oldest stranger goes, or
 // else a connection of anybody. Of those in question the first to go is one that has nothing under
-// way, then one that has been stuck with something for STUCK_MS, then any; always the one whose last
-// request is longest ago. A caller makes its connection again when it needs it, by the same keys, so
-// nothing is lost by that. So nobody can keep anybody out by holding connections.
+// way, then one that has been stuck with something for STUCK_MS, then any; always the one whose
+// last request is longest ago. A caller makes its connection again when it needs it, by the same
+// keys, so nothing is lost by that. So nobody can keep anybody out by holding connections.
 #include "net/rpc/service_state.h"
 
 #include "common/mem.h"
+#include "common/version.h"
+#include "net/rpc/old_framing.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -233,13 +236,49 @@ static void on_greeting(void *owner)
     }
 }
 
-static bool on_frame(void *owner, const void *data, size_t len)
+static bool on_frame(void *owner, const struct frames_view *frame)
 {
     struct connection *connection = owner;
 
     // Nothing more is read from a connection that has ended, or once the service closes.
-    return connection->service->closing || connection->ended ||
-           serving_offer(connection, data, len);
+    return connection->service->closing || connection->ended || serving_offer(connection, frame);
+}
+
+// A client of nng's cannot show its token before anything else on each connection that it makes. So
+// a request that is too long for a stranger is looked at for its token when it begins.
+static void on_start(void *owner, const void *data, size_t len)
+{
+    struct connection *connection = owner;
+    struct service *service = connection->service;
+    char token[REQUEST_TOKEN_MAX + 1];
+    struct caller caller;
+    struct err err = ERR_INIT;
+
+    if (connection->ended || service->closing || !request_find_token(data, len, token)) {
+        return;
+    }
+    if (identity_admit(&service->identity, &connection->holder, token, OP_HELLO,
+                       (int64_t)time(NULL), &caller, &err) == 0) {
+        connection_settle(connection, caller.tenant, caller.role == CALLER_ADMIN);
+        stream_allow(connection->stream, service->config.message_max);
+    } else {
+        connection_end(connection, err.code, err.text);
+    }
+    explicit_bzero(token, sizeof(token));
+}
+
+static void on_old_frame(void *owner, const void *data, size_t len)
+{
+    struct connection *connection = owner;
+    struct strbuf frame = STRBUF_INIT;
+    struct err err = ERR_INIT;
+
+    (void)err_set(&err, ERR_VERSION,
+                  "%s speaks nng's protocol since release %s, and the caller is of an older "
+                  "release; bring both to the same release",
+                  service_url(connection->service), KCAST_VERSION);
+    old_framing_refuse(&frame, data, len, &err);
+    stream_send(connection->stream, &frame);
 }
 
 static bool on_memory(void *owner, size_t size)
@@ -301,10 +340,14 @@ void connection_accept(struct service *service, int fd_taken)
 {
     struct connection *connection = xcalloc(1, sizeof(*connection));
     struct stream_config config = {
-        .frame_max = service->identity.tokens ? SERVICE_STRANGER_MAX : service->config.message_max,
+        .message_max =
+            service->identity.tokens ? SERVICE_STRANGER_MAX : service->config.message_max,
         .tls = service->identity.tls,
         .on_greeting = on_greeting,
         .on_frame = on_frame,
+        .on_start = on_start,
+        .start_max = service->identity.tokens ? service->config.message_max : 0,
+        .on_old_frame = on_old_frame,
         .on_memory = on_memory,
         .on_sent = on_sent,
         .on_end = on_end,

@@ -2,6 +2,10 @@
 // of the service, where the two events that concern many exchanges find it: a connection ends, or
 // the service closes. An answer is packed straight into the frame that is sent.
 //
+// The header of a request is kept for its answer. A REQ socket of nng sends a request again under
+// the same number when it has waited for long (a minute, by default). While the first one is open,
+// that is no further request: it is found by connection and header, and not served.
+//
 // parked_max is below exchanges_max, so parked exchanges alone can never fill the service: there is
 // always room for requests that are answered at once. The same holds for the bytes of requests.
 #include "net/rpc/service_state.h"
@@ -21,23 +25,46 @@
 
 static void run_later(struct service *service, struct work *work);
 
-struct exchange *exchange_create(struct service *service, struct connection *connection, size_t len)
+// Callers number their requests one by one, from anywhere.
+static size_t bucket_of(const struct frames_view *frame)
+{
+    return frames_request(frame) % SERVICE_BUCKETS;
+}
+
+bool exchange_is_open(const struct connection *connection, const struct frames_view *frame)
+{
+    const struct exchange *exchange;
+
+    DL_FOREACH2(connection->service->by_request[bucket_of(frame)], exchange, bucket_next)
+    {
+        if (exchange->connection == connection && exchange->header_len == frame->header_len &&
+            memcmp(exchange->header, frame->header, frame->header_len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct exchange *exchange_create(struct connection *connection, const struct frames_view *frame)
 {
     struct exchange *exchange = xcalloc(1, sizeof(*exchange));
+    struct service *service = connection->service;
 
     exchange->service = service;
     exchange->connection = connection;
-    exchange->party = connection ? connection->party : &service->strangers;
+    exchange->party = connection->party;
+    memcpy(exchange->header, frame->header, frame->header_len);
+    exchange->header_len = frame->header_len;
+    exchange->bucket = bucket_of(frame);
+    DL_APPEND2(service->by_request[exchange->bucket], exchange, bucket_prev, bucket_next);
     exchange->arrived_ns = uv_hrtime();
     turns_member_init(&exchange->work.turn, &exchange->party->turns);
     exchange->work.run = run_later;
     DL_APPEND(service->exchanges, exchange);
     service->exchange_count++;
     exchange->party->exchanges++;
-    if (connection) {
-        connection->exchanges++;
-    }
-    party_count_incoming(service, exchange->party, &exchange->held, len);
+    connection->exchanges++;
+    party_count_incoming(service, exchange->party, &exchange->held, frame->len);
     return exchange;
 }
 
@@ -67,6 +94,7 @@ void exchange_free(struct exchange *exchange)
     struct party *party = exchange->party;
 
     DL_DELETE(service->exchanges, exchange);
+    DL_DELETE2(service->by_request[exchange->bucket], exchange, bucket_prev, bucket_next);
     service->exchange_count--;
     party->exchanges--;
     turns_leave(&exchange->work.turn);
@@ -170,9 +198,8 @@ void exchange_fail_busy(struct exchange *exchange, const struct err *error, uint
 {
     exchange->service->failures[err_index(error->code)]++;
     struct strbuf frame = STRBUF_INIT;
-    frame_begin(&frame);
-    reply_pack_error(&frame, exchange->request_id, exchange->service->config.epoch, error,
-                     retry_after_ms);
+    frame_begin(&frame, exchange->header, exchange->header_len);
+    reply_pack_error(&frame, exchange->service->config.epoch, error, retry_after_ms);
     send_frame(exchange, &frame);
     strbuf_release(&frame);
 }
@@ -186,10 +213,9 @@ void exchange_reply(struct exchange *exchange, const struct message *message, co
 {
     struct strbuf frame = STRBUF_INIT;
 
-    frame_begin(&frame);
+    frame_begin(&frame, exchange->header, exchange->header_len);
     struct err err = ERR_INIT;
-    if (reply_pack(&frame, exchange->request_id, exchange->service->config.epoch, message, body,
-                   &err) == 0) {
+    if (reply_pack(&frame, exchange->service->config.epoch, message, body, &err) == 0) {
         send_frame(exchange, &frame);
     } else {
         exchange_fail(exchange, &err);
@@ -326,7 +352,6 @@ static void handle(struct exchange *exchange, const struct request *request)
 {
     struct service *service = exchange->service;
 
-    exchange->request_id = request->id;
     exchange->deadline_ms = request->deadline_ms;
     service->requests++;
     struct err err = ERR_INIT;

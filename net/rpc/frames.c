@@ -1,20 +1,34 @@
 // Design note. Bytes are received straight into the buffer, and frames are read in place. The
-// buffer doubles when it is nearly full, so it never takes more than about twice what has arrived,
-// and not more than the frame at its front takes.
+// buffer grows to what its first frame takes, but to no more than GROWTH times what has arrived. So
+// whoever announces much has to send it, and a frame of 256 KiB is moved once while it arrives.
 // When everything was taken, a buffer that has grown is freed, so an idle connection costs little.
 #include "net/rpc/frames.h"
 
-#include <stdint.h>
+#include "net/rpc/old_framing.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ROOM_MIN ((size_t)8 << 10) // the buffer grows when less room is left
+#define GROWTH 8
 
-const unsigned char frames_greeting[FRAMES_GREETING_LEN] = {'K', 'C', 'A', 'S', 'T', 0, 0, 1};
+// "SP" between zeros, which tells the version, then the pattern and the side in 16 bits, then
+// zeros.
+#define PATTERN_AT 5 // index of the byte that tells pattern and side
 
-void frames_init(struct frames *frames, size_t frame_max)
+static const unsigned char greeting[][FRAMES_GREETING_LEN] = {
+    [FRAMES_CALLER] = {0, 'S', 'P', 0, 0, 0x30, 0, 0},
+    [FRAMES_SERVER] = {0, 'S', 'P', 0, 0, 0x31, 0, 0},
+};
+
+const unsigned char *frames_greeting(enum frames_side side)
 {
-    *frames = (struct frames){.frame_max = frame_max};
+    return greeting[side];
+}
+
+void frames_init(struct frames *frames, enum frames_side from, size_t message_max)
+{
+    *frames = (struct frames){.from = from, .message_max = message_max};
 }
 
 void frames_release(struct frames *frames)
@@ -23,12 +37,33 @@ void frames_release(struct frames *frames)
         explicit_bzero(frames->data, frames->size);
     }
     free(frames->data);
-    *frames = (struct frames){.frame_max = frames->frame_max};
+    frames_init(frames, frames->from, frames->message_max);
 }
 
-static size_t read_len(const unsigned char *head)
+static uint64_t big_endian(const unsigned char *at, size_t width)
 {
-    return (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < width; i++) {
+        value = value << 8 | at[i];
+    }
+    return value;
+}
+
+// --- memory
+
+// Returns the bytes that the frame at the front takes in all, 0 when that is not known yet. A
+// length that is too large counts as the largest one; frames_peek refuses it.
+static size_t front_size(const struct frames *frames)
+{
+    size_t have = frames->end - frames->start;
+    size_t most = frames->message_max + FRAMES_HEADER_MAX;
+
+    if (!frames->greeted || frames->old || have < FRAMES_LENGTH_LEN) {
+        return 0;
+    }
+    uint64_t len = big_endian(frames->data + frames->start, FRAMES_LENGTH_LEN);
+    return FRAMES_LENGTH_LEN + (len < most ? (size_t)len : most);
 }
 
 size_t frames_size_wanted(const struct frames *frames)
@@ -38,12 +73,12 @@ size_t frames_size_wanted(const struct frames *frames)
     if (frames->size > 0 && frames->size - have >= ROOM_MIN) {
         return frames->size;
     }
-    size_t size = frames->size ? frames->size * 2 : FRAMES_SIZE_FIRST;
-    size_t len = frames->greeted && have >= FRAMES_HEAD_LEN
-                     ? read_len(frames->data + frames->start) + FRAMES_HEAD_LEN
-                     : 0;
+    size_t front = front_size(frames);
     // The frame, and so much of the next one that the buffer need not grow at once.
-    return len > have && len + ROOM_MIN < size ? len + ROOM_MIN : size;
+    size_t wanted = front > have ? front + ROOM_MIN : 2 * frames->size;
+    size_t size = wanted < GROWTH * have ? wanted : GROWTH * have;
+    size_t least = frames->size ? frames->size + ROOM_MIN : FRAMES_SIZE_FIRST;
+    return size > least ? size : least;
 }
 
 int frames_room(struct frames *frames, char **ret, size_t *ret_len, struct err *err)
@@ -74,24 +109,95 @@ void frames_filled(struct frames *frames, size_t len)
     frames->end += len;
 }
 
+// --- greetings
+
+// Sets the error for a greeting of nng of which another pattern or side was to be read.
+static int wrong_pattern(const struct frames *frames, const unsigned char *data, struct err *err)
+{
+    static const char *const name[] = {
+        [0x10] = "PAIR",     [0x11] = "PAIR",       [0x20] = "PUB",  [0x21] = "SUB",
+        [0x30] = "REQ",      [0x31] = "REP",        [0x50] = "PUSH", [0x51] = "PULL",
+        [0x62] = "SURVEYOR", [0x63] = "RESPONDENT", [0x70] = "BUS",
+    };
+    unsigned pattern = (unsigned)big_endian(data + PATTERN_AT - 1, 2);
+    bool known = pattern < sizeof(name) / sizeof(*name) && name[pattern];
+
+    if (pattern == greeting[frames->from][PATTERN_AT]) {
+        return err_set(err, ERR_PROTOCOL, "its greeting does not end with two zeros");
+    }
+    return err_set(err, ERR_PROTOCOL, "it is a socket of nng's of the kind %s (0x%x), and %s",
+                   known ? name[pattern] : "unknown here", pattern,
+                   frames->from == FRAMES_CALLER ? "only REQ is answered" : "only REP is called");
+}
+
 static int peek_greeting(const struct frames *frames, struct frames_view *ret, struct err *err)
 {
-    const unsigned char *data = frames->data + frames->start;
+    const unsigned char *right = greeting[frames->from];
     size_t have = frames->end - frames->start;
-    size_t version = FRAMES_GREETING_LEN - 1;
 
+    have = have < FRAMES_GREETING_LEN ? have : FRAMES_GREETING_LEN;
     if (have == 0) {
         return 0;
     }
-    if (memcmp(data, frames_greeting, have < version ? have : version) != 0) {
-        return err_set(err, ERR_PROTOCOL, "what came first is not kernelcast's greeting");
+    const unsigned char *data = frames->data + frames->start;
+    if (memcmp(data, right, have) == 0) {
+        ret->item = have == FRAMES_GREETING_LEN ? FRAMES_GREETING : FRAMES_MORE;
+    } else if (memcmp(data, old_framing_greeting, have) == 0) {
+        ret->item = have == FRAMES_GREETING_LEN ? FRAMES_GREETING_OLD : FRAMES_MORE;
+    } else if (memcmp(data, right, have < PATTERN_AT ? have : PATTERN_AT - 1) == 0) {
+        return have < FRAMES_GREETING_LEN ? 0 : wrong_pattern(frames, data, err);
+    } else {
+        return err_set(err, ERR_PROTOCOL, "what came first is no greeting of nng's protocol");
     }
-    if (have >= FRAMES_GREETING_LEN) {
-        if (data[version] != frames_greeting[version]) {
-            return err_set(err, ERR_PROTOCOL, "it frames messages by version %u, here it is %u",
-                           data[version], frames_greeting[version]);
+    return 0;
+}
+
+// --- frames
+
+// Looks for the end of the header in the bytes of a frame of len bytes that have arrived.
+static int peek_header(const unsigned char *frame, size_t have, uint64_t len,
+                       struct frames_view *ret, struct err *err)
+{
+    size_t max = len < FRAMES_HEADER_MAX ? (size_t)len : FRAMES_HEADER_MAX;
+
+    for (size_t at = 0; at + FRAMES_WORD_LEN <= max; at += FRAMES_WORD_LEN) {
+        if (have < at + FRAMES_WORD_LEN) {
+            return 0;
         }
-        ret->item = FRAMES_GREETING;
+        if (frame[at] & 0x80) {
+            ret->header = frame;
+            ret->header_len = at + FRAMES_WORD_LEN;
+            return 0;
+        }
+    }
+    return max < FRAMES_HEADER_MAX
+               ? err_set(err, ERR_PROTOCOL, "a frame of %zu bytes without a request's number", max)
+               : err_set(err, ERR_PROTOCOL, "a header of more than %d words",
+                         FRAMES_HEADER_MAX / FRAMES_WORD_LEN);
+}
+
+static int too_long(uint64_t len, size_t max, struct err *err)
+{
+    return err_set(err, ERR_PROTOCOL, "a frame of %llu bytes, and %zu are allowed",
+                   (unsigned long long)len, max);
+}
+
+static int peek_old_frame(const struct frames *frames, struct frames_view *ret, struct err *err)
+{
+    size_t have = frames->end - frames->start;
+
+    if (have < OLD_FRAMING_LENGTH_LEN) {
+        return 0;
+    }
+    const unsigned char *head = frames->data + frames->start;
+    size_t len = old_framing_length(head);
+    if (len > OLD_FRAMING_MAX) {
+        return too_long(len, OLD_FRAMING_MAX, err);
+    }
+    if (have - OLD_FRAMING_LENGTH_LEN >= len) {
+        ret->item = FRAMES_FRAME_OLD;
+        ret->data = head + OLD_FRAMING_LENGTH_LEN;
+        ret->len = len;
     }
     return 0;
 }
@@ -104,36 +210,58 @@ int frames_peek(const struct frames *frames, struct frames_view *ret, struct err
     if (!frames->greeted) {
         return peek_greeting(frames, ret, err);
     }
-    if (have < FRAMES_HEAD_LEN) {
+    if (frames->old) {
+        return peek_old_frame(frames, ret, err);
+    }
+    if (have < FRAMES_LENGTH_LEN) {
         return 0;
     }
-    const unsigned char *head = frames->data + frames->start;
-    size_t len = read_len(head);
-    if (len == 0) {
-        return err_set(err, ERR_PROTOCOL, "a frame of no bytes");
+    const unsigned char *frame = frames->data + frames->start + FRAMES_LENGTH_LEN;
+    uint64_t len = big_endian(frames->data + frames->start, FRAMES_LENGTH_LEN);
+    have -= FRAMES_LENGTH_LEN;
+    int rc = peek_header(frame, have, len, ret, err);
+    if (rc != 0 || ret->header_len == 0) {
+        return rc;
     }
-    if (len > frames->frame_max) {
-        return err_set(err, ERR_PROTOCOL, "a frame of %zu bytes, and %zu are allowed", len,
-                       frames->frame_max);
-    }
-    if (have - FRAMES_HEAD_LEN >= len) {
-        *ret =
-            (struct frames_view){.item = FRAMES_FRAME, .data = head + FRAMES_HEAD_LEN, .len = len};
+    ret->data = frame + ret->header_len;
+    ret->len = have - ret->header_len;
+    if (len - ret->header_len > frames->message_max) {
+        if (frames->looked || len - ret->header_len > frames->start_max) {
+            return too_long(len - ret->header_len, frames->message_max, err);
+        }
+        ret->item = have >= FRAMES_START_MAX || have >= len ? FRAMES_START : FRAMES_MORE;
+    } else if (have >= len) {
+        ret->item = FRAMES_FRAME;
+        ret->len = (size_t)len - ret->header_len;
     }
     return 0;
 }
 
+// Returns the bytes that the item takes.
+static size_t view_size(const struct frames_view *view)
+{
+    switch (view->item) {
+    case FRAMES_GREETING:
+    case FRAMES_GREETING_OLD:
+        return FRAMES_GREETING_LEN;
+    case FRAMES_FRAME:
+        return FRAMES_LENGTH_LEN + view->header_len + view->len;
+    case FRAMES_FRAME_OLD:
+        return OLD_FRAMING_LENGTH_LEN + view->len;
+    default:
+        return 0;
+    }
+}
+
 void frames_take(struct frames *frames, const struct frames_view *view)
 {
-    if (view->item == FRAMES_GREETING) {
-        frames->greeted = true;
-        frames->start += FRAMES_GREETING_LEN;
-    } else if (view->item == FRAMES_FRAME) {
-        if (frames->wipe) {
-            explicit_bzero(frames->data + frames->start + FRAMES_HEAD_LEN, view->len);
-        }
-        frames->start += FRAMES_HEAD_LEN + view->len;
+    frames->greeted |= view->item == FRAMES_GREETING || view->item == FRAMES_GREETING_OLD;
+    frames->old |= view->item == FRAMES_GREETING_OLD;
+    frames->looked = view->item == FRAMES_START;
+    if (frames->wipe) {
+        explicit_bzero(frames->data + frames->start, view_size(view));
     }
+    frames->start += view_size(view);
     if (frames->start == frames->end) {
         frames->start = frames->end = 0;
         if (frames->size > FRAMES_SIZE_FIRST) {
@@ -144,18 +272,37 @@ void frames_take(struct frames *frames, const struct frames_view *view)
     }
 }
 
-void frame_begin(struct strbuf *buf)
+uint32_t frames_request(const struct frames_view *view)
 {
-    static const unsigned char head[FRAMES_HEAD_LEN];
+    return (uint32_t)big_endian(view->header + view->header_len - FRAMES_WORD_LEN, FRAMES_WORD_LEN);
+}
 
-    strbuf_add(buf, head, sizeof(head));
+// --- writing
+
+static void write_big_endian(unsigned char *to, uint64_t value, size_t width)
+{
+    for (size_t i = 0; i < width; i++) {
+        to[i] = (unsigned char)(value >> 8 * (width - 1 - i));
+    }
+}
+
+void frame_begin(struct strbuf *buf, const unsigned char *header, size_t header_len)
+{
+    static const unsigned char length[FRAMES_LENGTH_LEN];
+
+    strbuf_add(buf, length, sizeof(length));
+    strbuf_add(buf, header, header_len);
+}
+
+void frame_begin_request(struct strbuf *buf, uint32_t request)
+{
+    unsigned char word[FRAMES_WORD_LEN];
+
+    write_big_endian(word, request | FRAMES_REQUEST, sizeof(word));
+    frame_begin(buf, word, sizeof(word));
 }
 
 void frame_end(struct strbuf *buf)
 {
-    size_t len = buf->len - FRAMES_HEAD_LEN;
-
-    for (size_t i = 0; i < FRAMES_HEAD_LEN; i++) {
-        buf->data[i] = (char)(unsigned char)(len >> 8 * i);
-    }
+    write_big_endian((unsigned char *)buf->data, buf->len - FRAMES_LENGTH_LEN, FRAMES_LENGTH_LEN);
 }

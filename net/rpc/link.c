@@ -8,9 +8,9 @@
 // connection breaks, the calls that were sent end, and those that were not wait for the next one.
 //
 // The pause between attempts doubles from BACKOFF_MIN_NS to BACKOFF_MAX_NS. Calls wait through
-// failed attempts until their deadlines, with three exceptions that end them at once: the other
-// side speaks another protocol, a certificate is not accepted, or a HELLO is waiting and the
-// connection was refused or the host is not known.
+// failed attempts until their deadlines, with four exceptions that end them at once: the other
+// side speaks another protocol, or the framing of an older release, a certificate is not accepted,
+// or a HELLO is waiting and the connection was refused or the host is not known.
 #include "net/rpc/remote_state.h"
 
 #include "common/clock.h"
@@ -57,7 +57,10 @@ static void attempt_failed(struct remote *remote, bool refused)
     remote->state = LINK_DOWN;
     remote->retry_ns = uv_hrtime() + remote->backoff_ns;
     struct err err = ERR_INIT;
-    if (remote->failure.code == ERR_DENIED) {
+    if (remote->failure.code == ERR_VERSION) {
+        (void)err_set(&err, ERR_VERSION, "%s: %s; bring both to the same release", remote->url,
+                      reason);
+    } else if (remote->failure.code == ERR_DENIED) {
         const char *name = remote->expected_name;
 
         (void)err_set(&err, ERR_DENIED, "%s%s%s%s: %s", remote->url, name ? " (" : "",
@@ -83,7 +86,7 @@ static void on_end(void *owner, const struct err *why);
 static void try_next_address(struct remote *remote, bool refused)
 {
     struct stream_config config = {
-        .frame_max = REPLY_MAX,
+        .message_max = REPLY_MAX,
         .tls = remote->tls,
         .tls_host = remote->expected_name ? remote->expected_name
                     : remote->tls         ? remote->address.host
@@ -105,12 +108,14 @@ static void try_next_address(struct remote *remote, bool refused)
     link_arm(remote);
 }
 
-// Remembers why an address failed. Another protocol and a refused certificate are kept, whatever
-// happens at the other addresses of the same attempt.
+// Remembers why an address failed. Another protocol or release and a refused certificate are kept,
+// whatever happens at the other addresses of the same attempt.
 static void note_failure(struct remote *remote, enum err_code code, const char *reason)
 {
+    enum err_code kept = remote->failure.code;
+
     if (remote->failure_is_old ||
-        (remote->failure.code != ERR_PROTOCOL && remote->failure.code != ERR_DENIED)) {
+        (kept != ERR_PROTOCOL && kept != ERR_VERSION && kept != ERR_DENIED)) {
         remote->failure_is_old = false;
         err_clear(&remote->failure);
         (void)err_set(&remote->failure, code, "%s", reason);

@@ -27,6 +27,7 @@ struct liveness {
     uv_timer_t timer; // its close callback frees the struct
     int fd;
     int unanswered; // checks in a row that found no answer
+    void (*on_look)(void *owner);
     void (*on_silence)(void *owner);
     void *owner;
 };
@@ -66,18 +67,22 @@ static void on_check(uv_timer_t *timer)
 {
     struct liveness *liveness = timer->data;
 
+    if (liveness->on_look) {
+        liveness->on_look(liveness->owner);
+    }
     liveness->unanswered = is_unanswered(liveness->fd) ? liveness->unanswered + 1 : 0;
     if (liveness->unanswered == UNANSWERED_CHECKS) {
         liveness->on_silence(liveness->owner);
     }
 }
 
-struct liveness *liveness_watch(uv_loop_t *loop, int fd, void (*on_silence)(void *owner),
-                                void *owner)
+struct liveness *liveness_watch(uv_loop_t *loop, int fd, void (*on_look)(void *owner),
+                                void (*on_silence)(void *owner), void *owner)
 {
     struct liveness *liveness = xcalloc(1, sizeof(*liveness));
 
     liveness->fd = fd;
+    liveness->on_look = on_look;
     liveness->on_silence = on_silence;
     liveness->owner = owner;
     set_options(fd);

@@ -41,7 +41,7 @@ struct party *party_of_tenant(struct service *service, const char *tenant)
 
 void party_release(struct service *service, struct party *party)
 {
-    if (party == &service->strangers || party->uses > 0 || party->exchanges > 0) {
+    if (party->uses > 0 || party->exchanges > 0) {
         return;
     }
     if (party->shared) {

@@ -123,27 +123,27 @@ static void finish_by_reply(struct call *call, const struct reply *reply)
     free_call(call);
 }
 
-// A reply whose call has ended before, by its deadline, is ignored. A reply without an id is about
-// something that the server could not read, and ends the connection.
-bool remote_on_frame(void *owner, const void *data, size_t len)
+// A reply whose call has ended before, by its deadline, is ignored.
+bool remote_on_frame(void *owner, const struct frames_view *frame)
 {
     struct remote *remote = owner;
     struct err err = ERR_INIT;
     struct reply reply;
+    struct call *call;
+    uint32_t id = frames_request(frame);
 
-    if (message_read(&reply_message, &reply, data, len, &err) != 0) {
+    if (frame->header_len != FRAMES_WORD_LEN) {
+        stream_end(remote->stream, ERR_PROTOCOL, "a reply with a header that no request had");
+        return true;
+    }
+    if (message_read(&reply_message, &reply, frame->data, frame->len, &err) != 0) {
         stream_end(remote->stream, ERR_PROTOCOL, err.text);
         return true;
     }
-    struct call *call = NULL;
-    if (reply.id == 0) {
-        stream_end(remote->stream, ERR_PROTOCOL, reply.text ? reply.text : "a reply without an id");
-    } else {
-        HASH_FIND(hh, remote->calls, &reply.id, sizeof(reply.id), call);
-    }
+    HASH_FIND(hh, remote->calls, &id, sizeof(id), call);
     if (call && call->sent) {
         finish_by_reply(call, &reply);
-    } else if (reply.id != 0 && reply.id == remote->token_id && reply.error) {
+    } else if (id == remote->token_id && reply.error) {
         (void)err_set(&err, err_from_name(reply.error), "%s: %s", remote->url,
                       reply.text ? reply.text : reply.error);
         // The calls that were sent would be refused too, with a less helpful sentence.
@@ -172,29 +172,36 @@ void remote_send_calls(struct remote *remote)
     }
 }
 
+// Returns a number that no open call has. The numbers go round.
+static uint32_t next_id(struct remote *remote)
+{
+    const struct call *call;
+    uint32_t id;
+
+    do {
+        id = remote->last_id = (remote->last_id + 1) | FRAMES_REQUEST;
+        HASH_FIND(hh, remote->calls, &id, sizeof(id), call);
+    } while (call);
+    return id;
+}
+
 void remote_send_token(struct remote *remote)
 {
-    struct request request = {
-        .version = KCAST_PROTOCOL_MAX, .op = OP_HELLO, .token = remote->token};
+    struct request request = {.op = OP_HELLO, .token = remote->token};
+    struct hello_request hello = {.version_min = KCAST_PROTOCOL_MIN,
+                                  .version_max = KCAST_PROTOCOL_MAX};
+    struct strbuf frame = STRBUF_INIT;
 
     if (!remote->token) {
         return;
     }
-    request.id = remote->token_id = ++remote->next_id;
-    struct strbuf frame = STRBUF_INIT;
-    frame_begin(&frame);
-    struct hello_request hello = {.version_min = KCAST_PROTOCOL_MIN,
-                                  .version_max = KCAST_PROTOCOL_MAX};
-    struct strbuf body = STRBUF_INIT;
-    if (message_pack(&hello_request_message, &hello, &body, NULL) == 0) {
-        request.body = (struct bytes){(unsigned char *)body.data, body.len};
-        if (message_pack(&request_message, &request, &frame, NULL) == 0) {
-            frame_end(&frame);
-            stream_send(remote->stream, &frame);
-        }
+    remote->token_id = next_id(remote);
+    frame_begin_request(&frame, remote->token_id);
+    if (request_pack(&frame, &request, &hello_request_message, &hello, NULL) == 0) {
+        frame_end(&frame);
+        stream_send(remote->stream, &frame);
     }
     strbuf_release(&frame);
-    strbuf_release(&body);
 }
 
 // --- deadlines
@@ -322,13 +329,16 @@ static int pack(struct call *call, enum op op, const struct message *message, co
 {
     size_t max = call->remote->request_max;
 
-    frame_begin(&call->frame);
-    int rc = request_pack(&call->frame, op, call->id, deadline_ms, message, body, err);
+    struct request request = {.op = op, .deadline_ms = deadline_ms};
+
+    frame_begin_request(&call->frame, call->id);
+    size_t head = call->frame.len;
+    int rc = request_pack(&call->frame, &request, message, body, err);
     if (rc != 0) {
         return rc;
     }
     frame_end(&call->frame);
-    size_t len = call->frame.len - FRAMES_HEAD_LEN;
+    size_t len = call->frame.len - head;
     return len <= max ? 0
                       : err_set(err, ERR_LIMIT, "a request %s of %zu bytes, and %s takes %zu",
                                 op_name(op), len, call->remote->url, max);
@@ -342,7 +352,7 @@ void remote_call(struct remote *remote, enum op op, const struct message *body_m
 
     *call = (struct call){
         .remote = remote,
-        .id = ++remote->next_id,
+        .id = next_id(remote),
         .frame = STRBUF_INIT,
         .deadline_ns = uv_hrtime() + deadline_ms * NS_PER_MS,
         .answer = answer,

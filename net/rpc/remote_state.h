@@ -12,7 +12,7 @@
 
 struct call {
     struct remote *remote;
-    uint64_t id;
+    uint32_t id;         // with FRAMES_REQUEST
     struct strbuf frame; // the packed request, until it is sent
     bool sent;
     uint64_t deadline_ns;         // uv_hrtime
@@ -34,7 +34,7 @@ struct remote {
     struct tls *tls;     // NULL for a tcp:// url
     char *token;         // NULL: none
     char *expected_name; // the name that the certificate must have; NULL: the url's host
-    uint64_t token_id;   // id of the request that showed the token last
+    uint32_t token_id;   // id of the request that showed the token last; 0: none was sent
     uv_timer_t timer;
     uv_async_t wake;   // runs on_wake: there are calls in `ended`, or the timer has fired
     int handles;       // handles that are not closed yet
@@ -54,7 +54,7 @@ struct remote {
     size_t address_count;
     size_t address_next; // index of the address to try next
     size_t request_max;  // bytes of a request that the other side takes
-    uint64_t next_id;
+    uint32_t last_id;
     struct call *calls; // hash by id: the calls that have not ended
     size_t unsent;      // how many of these are not sent
     struct call *ended; // list of the calls whose callback is still to run
@@ -72,7 +72,7 @@ void remote_send_calls(struct remote *remote);
 // Shows the token, when there is one. The link is up.
 void remote_send_token(struct remote *remote);
 // Handles a frame of the other side: stream_config.on_frame, with the remote as owner.
-bool remote_on_frame(void *owner, const void *data, size_t len);
+bool remote_on_frame(void *owner, const struct frames_view *frame);
 
 // Arms the timer for what the link waits for.
 void link_arm(struct remote *remote);

@@ -115,8 +115,6 @@ int service_create(struct service **ret, uv_loop_t *loop, const struct service_c
     service->serving.data = service;
     service->handles++;
     turns_init(&service->turns);
-    turns_party_init(&service->strangers.turns, &service->turns);
-    service->strangers.shared = true;
     int rc = open_listener(service, err);
     service->config.url = NULL; // borrowed during this call only
     if (rc != 0) {
@@ -183,7 +181,6 @@ static void on_closed(uv_handle_t *handle)
 
     if (--service->handles == 0) {
         identity_release(&service->identity);
-        turns_party_release(&service->strangers.turns);
         turns_release(&service->turns);
         free(service);
     }

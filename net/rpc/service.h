@@ -96,9 +96,10 @@ void exchange_fail_busy(struct exchange *exchange, const struct err *error,
 void exchange_later(struct exchange *exchange, void (*later)(void *owner), void *owner);
 
 // Asks to keep the exchange open for a while, with `held` bytes of memory. Returns false when too
-// many are parked, or too many by this caller: then it must be answered now. on_drop runs when the exchange ends without an answer, because the caller's
-// connection has ended or the service closes; the exchange is already freed then. Without on_drop
-// (NULL) the exchange stays until it is answered or the service closes.
+// many are parked, or too many by this caller: then it must be answered now. on_drop runs when the
+// exchange ends without an answer, because the caller's connection has ended or the service closes;
+// the exchange is already freed then. Without on_drop (NULL) the exchange stays until it is
+// answered or the service closes.
 bool exchange_park(struct exchange *exchange, size_t held, void (*on_drop)(void *waiter),
                    void *waiter);
 // Returns the milliseconds that the caller will still wait; UINT64_MAX when it gave no deadline.

@@ -1,6 +1,7 @@
 // The structs that the files of the server's side share: net/rpc/service.c (begin and end),
-// net/rpc/connection.c (connections), net/rpc/serving.c (whose turn it is), net/rpc/party.c (who has
-// how much) and net/rpc/exchange.c (requests and answers). Only these files and tests include it.
+// net/rpc/connection.c (connections), net/rpc/serving.c (whose turn it is), net/rpc/party.c (who
+// has how much) and net/rpc/exchange.c (requests and answers). Only these files and tests include
+// it.
 #ifndef NET_RPC_SERVICE_STATE_H
 #define NET_RPC_SERVICE_STATE_H
 
@@ -13,8 +14,8 @@
 #include <uthash.h>
 
 // One of those between whom the service is shared: a tenant, or where no tokens are asked for, a
-// connection. Connections without a token yet are a party for each host. It exists as long as it has
-// connections or exchanges.
+// connection. Connections without a token yet are a party for each host. It exists as long as it
+// has connections or exchanges.
 struct party {
     struct turns_party turns;
     char name[TENANT_MAX + 1]; // of the tenant; "@" and the host of strangers; "" otherwise
@@ -25,7 +26,7 @@ struct party {
     size_t unsent;    // bytes of replies
     size_t uses;      // what else keeps it alive: connections also when they have ended, and later
                       // work that runs
-    bool shared;      // in service->parties, or service->strangers; else a connection's own
+    bool shared;      // in service->parties; else a connection's own
     UT_hash_handle hh;
 };
 
@@ -73,7 +74,8 @@ struct exchange {
     struct party *party;
     struct caller caller; // points to tenant
     char tenant[TENANT_MAX + 1];
-    uint64_t request_id;
+    unsigned char header[FRAMES_HEADER_MAX]; // of the request, and of its reply
+    size_t header_len;
     uint64_t arrived_ns;  // uv_hrtime
     uint64_t deadline_ms; // relative to arrived_ns; 0: none
     size_t held;          // bytes counted in party->incoming
@@ -84,7 +86,12 @@ struct exchange {
     void *later_owner;
     struct exchange *prev;
     struct exchange *next;
+    size_t bucket; // of service->by_request
+    struct exchange *bucket_prev;
+    struct exchange *bucket_next;
 };
+
+#define SERVICE_BUCKETS 1024 // of open exchanges, by their requests' numbers
 
 struct service {
     uv_loop_t *loop;
@@ -105,9 +112,9 @@ struct service {
     uint64_t spent_ms;          // the loop's time at which spent_ns began
     uint64_t spent_ns;          // work done outside of turns since then
     struct party *parties;      // tenants, by name
-    struct party strangers;     // of exchanges without a connection
     struct exchange *exchanges; // list of the open ones
-    struct exchange *running;   // whose later work runs
+    struct exchange *by_request[SERVICE_BUCKETS]; // the same, each in the list of its bucket
+    struct exchange *running;                     // whose later work runs
     size_t exchange_count;
     size_t parked;      // how many of these are parked
     size_t parked_held; // bytes that these hold
@@ -168,7 +175,7 @@ void party_count_unsent(struct service *service, struct party *party, size_t *co
 
 // A frame of the connection has arrived. Serves it now if nobody else waits. Returns false when it
 // is to stay, because somebody else goes first or something is used up that it needs.
-bool serving_offer(struct connection *connection, const void *data, size_t len);
+bool serving_offer(struct connection *connection, const struct frames_view *frame);
 // The frame that arrives needs so many bytes. Returns false when the connection has to wait.
 bool serving_grow(struct connection *connection, size_t size);
 // What the turn of a connection is for: serves one frame, after which it may wait again.
@@ -184,10 +191,11 @@ void serving_on_stalled(uv_timer_t *timer);
 
 // --- exchange.c
 
-// Makes the exchange of a request of len bytes that has arrived. connection is NULL when it has
-// ended already.
-struct exchange *exchange_create(struct service *service, struct connection *connection,
-                                 size_t len);
+// Returns whether a request with this header is open on the connection: then this one is that
+// request, sent again.
+bool exchange_is_open(const struct connection *connection, const struct frames_view *frame);
+// Makes the exchange of a request that has arrived.
+struct exchange *exchange_create(struct connection *connection, const struct frames_view *frame);
 // Decodes the request and gives it to the handler, or answers it with an error.
 void exchange_serve(struct exchange *exchange, const void *data, size_t len);
 // Takes the exchange out of the service and frees it without an answer.

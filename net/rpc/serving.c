@@ -81,7 +81,7 @@ void serving_released(struct service *service)
 }
 
 // Serves a frame, and charges the connection for the time that it takes.
-static void serve(struct connection *connection, const void *data, size_t len)
+static void serve(struct connection *connection, const struct frames_view *frame)
 {
     struct service *service = connection->service;
     uint64_t start_ns = uv_hrtime();
@@ -89,7 +89,9 @@ static void serve(struct connection *connection, const void *data, size_t len)
     connection->served_ms = uv_now(service->loop);
     DL_DELETE(service->connections, connection);
     DL_APPEND(service->connections, connection);
-    exchange_serve(exchange_create(service, connection, len), data, len);
+    if (!exchange_is_open(connection, frame)) {
+        exchange_serve(exchange_create(connection, frame), frame->data, frame->len);
+    }
     if (service->identity.tokens && connection->holder.known) {
         stream_allow(connection->stream, service->config.message_max);
     }
@@ -110,7 +112,7 @@ static bool is_free(struct service *service)
     return !service->in_turn && !turns_any(&service->turns) && service->spent_ns < TURN_NS;
 }
 
-bool serving_offer(struct connection *connection, const void *data, size_t len)
+bool serving_offer(struct connection *connection, const struct frames_view *frame)
 {
     struct service *service = connection->service;
 
@@ -126,7 +128,7 @@ bool serving_offer(struct connection *connection, const void *data, size_t len)
         return false;
     }
     connection->granted = false;
-    serve(connection, data, len);
+    serve(connection, frame);
     return true;
 }
 

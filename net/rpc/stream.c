@@ -8,6 +8,10 @@
 //
 // Frames in the clear are overwritten after they were taken or encrypted, because tokens travel in
 // them.
+//
+// A caller greets as soon as it can. A server waits for the caller's greeting, since one of the
+// framing of before is answered in that framing; but no longer than until liveness looks at the
+// connection for the first time, for those who read before they write.
 #include "net/rpc/stream_state.h"
 
 #include "common/mem.h"
@@ -107,11 +111,30 @@ static uint64_t number_host(const struct stream *stream)
     return hash;
 }
 
+void stream_greet(struct stream *stream)
+{
+    if (!stream->greeted) {
+        stream->greeted = true;
+        stream_gather(stream, xmemdup(frames_greeting(stream->side), FRAMES_GREETING_LEN),
+                      FRAMES_GREETING_LEN);
+    }
+}
+
 void stream_open(struct stream *stream)
 {
     stream->open = true;
-    stream_gather(stream, xmemdup(frames_greeting, sizeof(frames_greeting)),
-                  sizeof(frames_greeting));
+    if (stream->side == FRAMES_CALLER) {
+        stream_greet(stream);
+    }
+}
+
+static void on_look(void *owner)
+{
+    struct stream *stream = owner;
+
+    if (stream_is_open(stream)) {
+        stream_greet(stream);
+    }
 }
 
 static void on_silence(void *owner)
@@ -120,7 +143,7 @@ static void on_silence(void *owner)
 }
 
 // Goes on when the socket is connected.
-static void begin(struct stream *stream, bool calling)
+static void begin(struct stream *stream)
 {
     stream->connected = true;
     set_peer(stream);
@@ -128,9 +151,10 @@ static void begin(struct stream *stream, bool calling)
     (void)uv_tcp_nodelay(&stream->tcp, 1); // a failure only makes it slower
     uv_os_fd_t fd;
     if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0) {
-        stream->liveness = liveness_watch(stream->tcp.loop, fd, on_silence, stream);
+        stream->liveness = liveness_watch(stream->tcp.loop, fd, on_look, on_silence, stream);
     }
-    if (stream->tls && calling) { // the server waits for the caller's first message
+    if (stream->tls &&
+        stream->side == FRAMES_CALLER) { // the server waits for the caller's first message
         stream_step_handshake(stream);
         return;
     }
@@ -147,18 +171,22 @@ static void on_connected(uv_connect_t *request, int status)
     struct stream *stream = request->handle->data;
 
     if (status == 0 && !stream->ending) {
-        begin(stream, true);
+        begin(stream);
     } else {
         stream_end_by_uv(stream, status);
     }
 }
 
-static struct stream *create(uv_loop_t *loop, const struct stream_config *config)
+static struct stream *create(uv_loop_t *loop, enum frames_side side,
+                             const struct stream_config *config)
 {
     struct stream *stream = xcalloc(1, sizeof(*stream));
 
     stream->config = *config;
-    frames_init(&stream->frames, config->frame_max);
+    stream->side = side;
+    frames_init(&stream->frames, side == FRAMES_CALLER ? FRAMES_SERVER : FRAMES_CALLER,
+                config->message_max);
+    stream->frames.start_max = config->start_max;
     if (config->tls) {
         stream->tls = tls_session_create(config->tls, config->tls_host);
         stream->frames.wipe = true;
@@ -174,7 +202,7 @@ static struct stream *create(uv_loop_t *loop, const struct stream_config *config
 struct stream *stream_connect(uv_loop_t *loop, const struct sockaddr *address,
                               const struct stream_config *config)
 {
-    struct stream *stream = create(loop, config);
+    struct stream *stream = create(loop, FRAMES_CALLER, config);
     int code = uv_tcp_connect(&stream->connect, &stream->tcp, address, on_connected);
 
     if (code != 0) {
@@ -186,7 +214,7 @@ struct stream *stream_connect(uv_loop_t *loop, const struct sockaddr *address,
 int stream_accept(struct stream **ret, uv_loop_t *loop, int fd_taken,
                   const struct stream_config *config, struct err *err)
 {
-    struct stream *stream = create(loop, config);
+    struct stream *stream = create(loop, FRAMES_SERVER, config);
     int rc = uv_tcp_open(&stream->tcp, fd_taken);
 
     if (rc != 0) {
@@ -195,7 +223,7 @@ int stream_accept(struct stream **ret, uv_loop_t *loop, int fd_taken,
         return err_set_errno(err, ERR_SYSTEM, -rc, "cannot use an accepted connection");
     }
     *ret = stream;
-    begin(stream, false);
+    begin(stream);
     return 0;
 }
 

@@ -1,13 +1,13 @@
 // One TCP connection on a libuv loop, as frames in both directions. It is the only place through
 // which bytes go in and out: it greets, cuts what arrives into frames, gathers what is sent, and
 // encrypts and decrypts when it is given certificates. net/rpc/service.c and net/rpc/link.c call
-// it. It does not know what frames mean, nor, once it is connected, which side it is on. The
-// program must ignore SIGPIPE.
+// it. It does not know what frames mean. The program must ignore SIGPIPE.
 #ifndef NET_RPC_STREAM_H
 #define NET_RPC_STREAM_H
 
 #include "common/err.h"
 #include "common/strbuf.h"
+#include "net/rpc/frames.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -19,14 +19,21 @@ struct tls;
 // The callbacks run on the loop. The only function of this module that calls them before it returns
 // is stream_resume. Each of them may call any function of this module.
 struct stream_config {
-    size_t frame_max;     // bytes; a longer frame ends the stream
+    size_t message_max;   // bytes of a frame without its header; a longer one ends the stream
     struct tls *tls;      // the certificates, held by the stream; NULL: not encrypted
     const char *tls_host; // stream_connect: the name that the other side's certificate must have
     // The other side's greeting has arrived. May be NULL.
     void (*on_greeting)(void *owner);
-    // A frame has arrived; data is valid during the call. Returns false when the owner does not
+    // A frame has arrived, which is valid during the call. Returns false when the owner does not
     // take it now: nothing more is read until stream_resume, which gives the same frame again.
-    bool (*on_frame)(void *owner, const void *data, size_t len);
+    bool (*on_frame)(void *owner, const struct frames_view *frame);
+    // Of a message that is longer than message_max, but not than start_max, this much has arrived,
+    // some FRAMES_START_MAX bytes. The owner may call stream_allow; otherwise the stream ends.
+    void (*on_start)(void *owner, const void *data, size_t len);
+    size_t start_max; // bytes; 0: on_start is not called
+    // A frame of net/rpc/old_framing.h has come. The owner may send one frame of that framing, and
+    // the stream ends after this call. NULL: it ends by the greeting.
+    void (*on_old_frame)(void *owner, const void *data, size_t len);
     // The buffer of what arrives is to have so many bytes, more than FRAMES_SIZE_FIRST; 0: it has
     // no more than that again. Returns false when it may not grow: nothing more is read until
     // stream_resume, after which this is called again. May be NULL.
@@ -35,8 +42,8 @@ struct stream_config {
     void (*on_sent)(void *owner);
     // The stream has ended and is freed after this call. The code is ERR_UNREACHABLE (not
     // connected, broken, or closed by the other side), ERR_PROTOCOL (the bytes are no frames),
-    // ERR_DENIED (one side does not accept the certificate of the other), or what stream_end gave.
-    // The text is the reason alone.
+    // ERR_VERSION (they are of the framing of before), ERR_DENIED (one side does not accept the
+    // certificate of the other), or what stream_end gave. The text is the reason alone.
     void (*on_end)(void *owner, const struct err *why);
     void *owner; // first argument of all of them
 };
@@ -70,10 +77,10 @@ void stream_send(struct stream *stream, struct strbuf *frame_taken);
 size_t stream_unsent(const struct stream *stream);
 // Returns the bytes that have arrived and that the owner has not taken.
 size_t stream_unread(const struct stream *stream);
-// Replaces the frame_max of the config from now on.
-void stream_allow(struct stream *stream, size_t frame_max);
-// Goes on after on_frame or on_memory has returned false: delivers what has arrived, inside this call, and reads
-// on.
+// Replaces the message_max of the config from now on.
+void stream_allow(struct stream *stream, size_t message_max);
+// Goes on after on_frame or on_memory has returned false: delivers what has arrived, inside this
+// call, and reads on.
 void stream_resume(struct stream *stream);
 
 // Ends the stream for this reason. on_end runs later, never inside this call.

@@ -6,11 +6,13 @@
 // not be touched until it has ended. So nothing is read during a step.
 #include "net/rpc/stream_state.h"
 
+#include "common/mem.h"
+#include "net/rpc/old_framing.h"
 #include <stdlib.h>
 
-void stream_allow(struct stream *stream, size_t frame_max)
+void stream_allow(struct stream *stream, size_t message_max)
 {
-    stream->frames.frame_max = frame_max;
+    stream->frames.message_max = message_max;
 }
 
 bool stream_is_working(const struct stream *stream)
@@ -65,21 +67,66 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
                : uv_buf_init(NULL, 0);
 }
 
-// Delivers a greeting or a frame to the owner. Returns whether it may be followed by another.
+// Answers a greeting of the framing of before by the same, if the owner has words for such a caller
+// and nothing else was sent.
+static void greet_old(struct stream *stream)
+{
+    if (!stream->config.on_old_frame || stream->greeted) {
+        stream_end(stream, ERR_VERSION, old_framing_reason);
+        return;
+    }
+    stream->greeted = true;
+    stream_gather(stream, xmemdup(old_framing_greeting, sizeof(old_framing_greeting)),
+                  sizeof(old_framing_greeting));
+}
+
+// Delivers what is at the front to the owner. Returns whether it may be followed by another.
 static bool deliver_one(struct stream *stream, const struct frames_view *view)
 {
-    if (view->item == FRAMES_GREETING) {
-        frames_take(&stream->frames, view);
-        if (stream->config.on_greeting) {
-            stream->config.on_greeting(stream->config.owner);
+    const struct stream_config *config = &stream->config;
+    bool taken = true;
+
+    switch (view->item) {
+    case FRAMES_GREETING:
+        stream_greet(stream);
+        if (config->on_greeting) {
+            config->on_greeting(config->owner);
         }
-    } else if (stream->config.on_frame(stream->config.owner, view->data, view->len)) {
+        break;
+    case FRAMES_GREETING_OLD:
+        greet_old(stream);
+        break;
+    case FRAMES_FRAME_OLD:
+        config->on_old_frame(config->owner, view->data, view->len);
+        stream_flush(stream); // the kernel takes an answer as short as this at once
+        stream_end(stream, ERR_VERSION, old_framing_reason);
+        break;
+    case FRAMES_START:
+        config->on_start(config->owner, view->data, view->len);
+        break;
+    default:
+        taken = config->on_frame(config->owner, view);
+        break;
+    }
+    if (taken) {
         frames_take(&stream->frames, view);
         tell_shrunk(stream);
     } else {
         stream->paused = true;
     }
-    return !stream->paused && !stream->ending;
+    return taken && !stream->ending;
+}
+
+// Ends a time in which what is sent was gathered, writes that, and tells the owner.
+static void uncork(struct stream *stream)
+{
+    bool any = stream->gathered_count > 0;
+
+    stream->corked = false;
+    stream_flush(stream);
+    if (any && stream->config.on_sent && stream_is_open(stream)) {
+        stream->config.on_sent(stream->config.owner);
+    }
 }
 
 // Delivers all whole frames that have arrived.
@@ -94,9 +141,12 @@ static void deliver(struct stream *stream)
     do {
         rc = frames_peek(&stream->frames, &view, &err);
     } while (rc == 0 && view.item != FRAMES_MORE && deliver_one(stream, &view));
-    stream->corked = corked;
-    if (!corked) {
+    if (rc != 0) {
+        stream_greet(stream); // so that the other side sees what is spoken here
         stream_flush(stream);
+    }
+    if (!corked) {
+        uncork(stream);
     }
     if (rc != 0) {
         stream_end(stream, err.code, err.text);
@@ -187,8 +237,7 @@ static void decrypt(struct stream *stream)
         stream->corked = true;
         while (decrypt_one(stream)) {
         }
-        stream->corked = false;
-        stream_flush(stream);
+        uncork(stream);
     }
 }
 

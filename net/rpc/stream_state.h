@@ -17,6 +17,7 @@ struct stream {
     uv_connect_t connect;
     struct stream_config config;
     struct frames frames;    // what has arrived, decrypted
+    enum frames_side side;   // ours
     struct tls_session *tls; // NULL: not encrypted
     struct handshake handshake;
     struct liveness *liveness; // NULL before it is connected
@@ -26,6 +27,7 @@ struct stream {
     size_t unsent;        // bytes of frames that are gathered or being written
     bool connected;       // has ever been connected
     bool open;            // connected, and the TLS handshake is complete
+    bool greeted;         // our greeting was sent
     bool corked;          // frames are gathered and not written yet
     bool paused;          // on_frame has not taken a frame, or on_memory has refused
     bool large;           // on_memory was told of a large buffer
@@ -43,8 +45,10 @@ struct stream {
 void stream_end_by_uv(struct stream *stream, int code);
 // Tells the owner and frees the stream. The handle is closed and no handshake step is running.
 void stream_finish(struct stream *stream);
-// Lets frames go both ways, beginning with our greeting.
+// Lets frames go both ways. A caller greets at once.
 void stream_open(struct stream *stream);
+// Sends our greeting. No-op when it was sent.
+void stream_greet(struct stream *stream);
 
 // stream_in.c
 

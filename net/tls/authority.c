@@ -7,6 +7,7 @@
 #include "net/tls/authority.h"
 
 #include "common/file.h"
+#include "common/mbedtls.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
 #include "net/tls/usage.h"
@@ -17,8 +18,6 @@
 #include <mbedtls/entropy.h>
 #include <mbedtls/error.h>
 #include <mbedtls/oid.h>
-#include <mbedtls/pk.h>
-#include <mbedtls/x509_crt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,18 +207,15 @@ static void format_time(int64_t seconds, char out[static 15])
 static int sign(struct authority *authority, mbedtls_x509write_cert *writing, const char *subject,
                 int64_t from_s, int64_t to_s, unsigned char pem[static PEM_MAX])
 {
-    mbedtls_mpi serial;
-
-    mbedtls_mpi_init(&serial);
     char from[15];
+
     format_time(from_s, from);
     char to[15];
     format_time(to_s, to);
     unsigned char number[SERIAL_LEN];
     int code = mbedtls_ctr_drbg_random(&authority->random, number, sizeof(number));
     number[0] = (unsigned char)((number[0] & 0x3f) | 0x40); // keeps it positive and of full length
-    code = code == 0 ? mbedtls_mpi_read_binary(&serial, number, sizeof(number)) : code;
-    code = code == 0 ? mbedtls_x509write_crt_set_serial(writing, &serial) : code;
+    code = code == 0 ? mbedtls_x509write_crt_set_serial_raw(writing, number, sizeof(number)) : code;
     code = code == 0 ? mbedtls_x509write_crt_set_subject_name(writing, subject) : code;
     code = code == 0
                ? mbedtls_x509write_crt_set_issuer_name(writing, "CN=kernelcast private authority")
@@ -230,7 +226,6 @@ static int sign(struct authority *authority, mbedtls_x509write_cert *writing, co
     code = code == 0 ? mbedtls_x509write_crt_pem(writing, pem, PEM_MAX, mbedtls_ctr_drbg_random,
                                                  &authority->random)
                      : code;
-    mbedtls_mpi_free(&serial);
     return code;
 }
 
@@ -282,8 +277,10 @@ static int read_ca(struct authority *authority, const char *key_path, struct err
 
     rc = rc == 0 ? file_read_private(&key, key_path, FILE_MAX, err) : rc;
     if (rc == 0 && (mbedtls_x509_crt_parse(&authority->cert, cert.data, cert.len + 1) != 0 ||
-                    mbedtls_pk_parse_key(&authority->key, key.data, key.len + 1, NULL, 0) != 0 ||
-                    mbedtls_pk_check_pair(&authority->cert.pk, &authority->key) != 0)) {
+                    mbedtls_pk_parse_key(&authority->key, key.data, key.len + 1, NULL, 0,
+                                         mbedtls_ctr_drbg_random, &authority->random) != 0 ||
+                    mbedtls_pk_check_pair(&authority->cert.pk, &authority->key,
+                                          mbedtls_ctr_drbg_random, &authority->random) != 0)) {
         rc = err_set(err, ERR_INVALID,
                      "%s and %s are not the two files of an authority; put back those that belong "
                      "together, or name a new folder",
@@ -310,8 +307,10 @@ int authority_open(struct authority **ret, const char *dir, int64_t now_s, bool 
     mbedtls_ctr_drbg_init(&authority->random);
     mbedtls_x509_crt_init(&authority->cert);
     mbedtls_pk_init(&authority->key);
-    int code = mbedtls_ctr_drbg_seed(&authority->random, mbedtls_entropy_func, &authority->entropy,
-                                     NULL, 0);
+    int code = tls_library_start();
+    code = code == 0 ? mbedtls_ctr_drbg_seed(&authority->random, mbedtls_entropy_func,
+                                             &authority->entropy, NULL, 0)
+                     : code;
     int rc;
     if (code != 0) {
         rc = set_mbedtls_error(err, "no random bytes are to be had", code);

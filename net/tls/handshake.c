@@ -4,8 +4,8 @@
 // lookups and file operations need too.
 //
 // The list of steps lives on the loop thread. Its first element is the step that runs; all others
-// wait and can be cancelled. They are in the order of their rounds: a step is in the round after the
-// last one of its host, or in the present round when its host has none.
+// wait and can be cancelled. They are in the order of their rounds: a step is in the round after
+// the last one of its host, or in the present round when its host has none.
 #include "net/tls/handshake.h"
 
 #include <stdlib.h>

@@ -27,8 +27,8 @@ struct handshake {
 };
 
 // Queues a call of tls_session_handshake with the bytes that have arrived. host is a number that
-// connections from the same host share. on_done runs on the loop when it is over; its results are in
-// finished and err. handshake must not be busy.
+// connections from the same host share. on_done runs on the loop when it is over; its results are
+// in finished and err. handshake must not be busy.
 void handshake_step(struct handshake *handshake, uv_loop_t *loop, struct tls_session *session,
                     uint64_t host, void (*on_done)(struct handshake *handshake));
 // Takes a step that has not begun out of the queue; on_done does not run. Returns false when the

@@ -5,21 +5,22 @@
 #include "net/tls/tls.h"
 
 #include "common/file.h"
+#include "common/mbedtls.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "net/tls/refusal.h"
 #include "net/tls/usage.h"
 #include <arpa/inet.h>
 #include <mbedtls/ctr_drbg.h>
 #include <mbedtls/entropy.h>
-#include <mbedtls/error.h>
-#include <mbedtls/ssl.h>
-#include <mbedtls/x509_crt.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FILE_MAX ((size_t)1 << 20) // bytes of a certificate or key file
 #define IN_SIZE ((size_t)32 << 10) // bytes; above the longest TLS record
+#define RECORD_HEAD 5              // bytes: type, version, length
+#define RECORD_ALERT 21            // a type of records
 #define SAN_ADDRESS 7              // tag of a GeneralName that is a numeric address
 #define ADDRESS_MAX 16             // bytes of an IPv6 address
 
@@ -41,18 +42,16 @@ struct tls_session {
     char *in; // received bytes, at [in_start, in_end); NULL when there are none
     size_t in_start;
     size_t in_end;
+    bool shaken;                        // the handshake is complete
+    unsigned char record[RECORD_HEAD];  // the head of the record that is being read
+    size_t record_len;                  // bytes of that record so far, the head included
+    unsigned char clear_alert;          // number of an alert that came unencrypted; 0: none
     struct strbuf out;                  // bytes to be sent
     unsigned char address[ADDRESS_MAX]; // the expected host, when it is a numeric address
     size_t address_len;                 // bytes of address; 0 when the host is a name
 };
 
 // --- files
-
-static const char *reason_of(int code, char *buf, size_t size)
-{
-    mbedtls_strerror(code, buf, size);
-    return buf;
-}
 
 // Sets the error for a file that mbedTLS cannot parse. A positive code counts the parts of the file
 // that it could not read.
@@ -61,7 +60,8 @@ static int wrong_file(struct err *err, const char *path, const char *what, int c
     char text[128];
 
     return err_set(err, ERR_INVALID, "%s: no %s in PEM: %s", path, what,
-                   code > 0 ? "a part of it cannot be read" : reason_of(code, text, sizeof(text)));
+                   code > 0 ? "a part of it cannot be read"
+                            : refusal_of_code(code, text, sizeof(text)));
 }
 
 static int read_certificates(mbedtls_x509_crt *ret, const char *path, struct err *err)
@@ -77,7 +77,7 @@ static int read_certificates(mbedtls_x509_crt *ret, const char *path, struct err
     return code == 0 ? 0 : wrong_file(err, path, "certificate", code);
 }
 
-static int read_key(mbedtls_pk_context *ret, const char *path, struct err *err)
+static int read_key(struct tls *tls, const char *path, struct err *err)
 {
     struct bytes data = {0};
     int rc = file_read_private(&data, path, FILE_MAX, err);
@@ -85,30 +85,10 @@ static int read_key(mbedtls_pk_context *ret, const char *path, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    int code = mbedtls_pk_parse_key(ret, data.data, data.len + 1, NULL, 0);
+    int code = mbedtls_pk_parse_key(&tls->key, data.data, data.len + 1, NULL, 0,
+                                    mbedtls_ctr_drbg_random, &tls->random);
     file_wipe(&data);
     return code == 0 ? 0 : wrong_file(err, path, "key without a password", code);
-}
-
-static const char *flags_reason(uint32_t flags)
-{
-    if (flags & MBEDTLS_X509_BADCERT_EXPIRED) {
-        return "has expired";
-    }
-    if (flags & MBEDTLS_X509_BADCERT_FUTURE) {
-        return "is not valid yet (is the clock right?)";
-    }
-    if (flags & MBEDTLS_X509_BADCERT_MISSING) {
-        return "is missing";
-    }
-    if (flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED) {
-        return "is not signed by our authority";
-    }
-    const char *usage = usage_reason(flags);
-    if (usage) {
-        return usage;
-    }
-    return flags & MBEDTLS_X509_BADCERT_CN_MISMATCH ? "is for another host" : "is not acceptable";
 }
 
 static int check_own(struct tls *tls, const struct tls_files *files, struct err *err)
@@ -119,13 +99,14 @@ static int check_own(struct tls *tls, const struct tls_files *files, struct err 
         return err_set(err, ERR_INVALID, "%s is not a certificate for a %s: it %s", files->cert,
                        tls->side == TLS_SERVER ? "server" : "caller", usage_reason(usage));
     }
-    if (mbedtls_pk_check_pair(&tls->cert.pk, &tls->key) != 0) {
+    if (mbedtls_pk_check_pair(&tls->cert.pk, &tls->key, mbedtls_ctr_drbg_random, &tls->random) !=
+        0) {
         return err_set(err, ERR_INVALID, "%s is not the key of %s", files->key, files->cert);
     }
     uint32_t flags = 0;
     if (mbedtls_x509_crt_verify(&tls->cert, &tls->ca, NULL, NULL, &flags, NULL, NULL) != 0) {
         return err_set(err, ERR_INVALID, "%s: this certificate %s (%s)", files->cert,
-                       flags_reason(flags), files->ca);
+                       refusal_of_flags(flags), files->ca);
     }
     return 0;
 }
@@ -135,39 +116,49 @@ static int read_files(struct tls *tls, const struct tls_files *files, struct err
     int rc = read_certificates(&tls->ca, files->ca, err);
 
     rc = rc == 0 ? read_certificates(&tls->cert, files->cert, err) : rc;
-    rc = rc == 0 ? read_key(&tls->key, files->key, err) : rc;
+    rc = rc == 0 ? read_key(tls, files->key, err) : rc;
     return rc == 0 ? check_own(tls, files, err) : rc;
 }
 
 // --- settings
 
+// Best first. mbedTLS multiplies block by block for GCM: its ChaCha20-Poly1305 is faster by half
+// also on processors with instructions for AES.
 static const int suites[] = {
+    TLS_1_3_SUITES // none where the library knows no TLS 1.3
+        MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
     MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
     MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    MBEDTLS_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
     MBEDTLS_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
     MBEDTLS_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-    MBEDTLS_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
     0,
 };
 
-// The curves for certificates and for the key exchange, best first: the first one that both sides
-// know is taken. The default order of mbedTLS begins with the slowest.
-static const mbedtls_ecp_group_id curves[] = {
-    MBEDTLS_ECP_DP_SECP256R1, MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP384R1,
-    MBEDTLS_ECP_DP_SECP521R1, MBEDTLS_ECP_DP_NONE,
+// The curves for the key exchange, best first: the first one that both sides know is taken. The
+// default order of mbedTLS 2.28, for which they are those of certificates too, begins with the
+// slowest.
+static const tls_group groups[] = {
+    MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1, MBEDTLS_SSL_IANA_TLS_GROUP_X25519,
+    MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1, MBEDTLS_SSL_IANA_TLS_GROUP_SECP521R1,
+    MBEDTLS_SSL_IANA_TLS_GROUP_NONE,
 };
+
+// Returns the code of mbedTLS.
+static int start_library(struct tls *tls)
+{
+    int code = tls_library_start();
+
+    return code == 0
+               ? mbedtls_ctr_drbg_seed(&tls->random, mbedtls_entropy_func, &tls->entropy, NULL, 0)
+               : code;
+}
 
 // Returns the code of mbedTLS.
 static int configure(struct tls *tls)
 {
     mbedtls_ssl_config *config = &tls->config;
-    int code = mbedtls_ctr_drbg_seed(&tls->random, mbedtls_entropy_func, &tls->entropy, NULL, 0);
-
-    if (code != 0) {
-        return code;
-    }
-    code = mbedtls_ssl_config_defaults(
+    int code = mbedtls_ssl_config_defaults(
         config, tls->side == TLS_SERVER ? MBEDTLS_SSL_IS_SERVER : MBEDTLS_SSL_IS_CLIENT,
         MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
     if (code != 0) {
@@ -175,11 +166,14 @@ static int configure(struct tls *tls)
     }
     code = mbedtls_ssl_conf_own_cert(config, &tls->cert, &tls->key);
     mbedtls_ssl_conf_rng(config, mbedtls_ctr_drbg_random, &tls->random);
-    mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_REQUIRED);
+    // A server asks for a certificate and checks it as well; judge_caller decides.
+    mbedtls_ssl_conf_authmode(config, tls->side == TLS_SERVER ? MBEDTLS_SSL_VERIFY_OPTIONAL
+                                                              : MBEDTLS_SSL_VERIFY_REQUIRED);
     mbedtls_ssl_conf_ca_chain(config, &tls->ca, NULL);
-    mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
+    mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
+    tls_conf_ephemeral(config);
     mbedtls_ssl_conf_ciphersuites(config, suites);
-    mbedtls_ssl_conf_curves(config, curves);
+    mbedtls_ssl_conf_groups(config, groups);
     mbedtls_ssl_conf_session_tickets(config, MBEDTLS_SSL_SESSION_TICKETS_DISABLED);
     mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_DISABLED);
     return code;
@@ -197,14 +191,14 @@ int tls_create(struct tls **ret, enum tls_side side, const struct tls_files *fil
     mbedtls_x509_crt_init(&tls->cert);
     mbedtls_pk_init(&tls->key);
     mbedtls_ssl_config_init(&tls->config);
-    int rc = read_files(tls, files, err);
-    if (rc == 0) {
+    int code = start_library(tls); // reading a key takes random numbers
+    int rc = code == 0 ? read_files(tls, files, err) : 0;
+    code = code == 0 && rc == 0 ? configure(tls) : code;
+    if (code != 0) {
         char text[128];
-        int code = configure(tls);
 
-        rc = code == 0 ? 0
-                       : err_set(err, ERR_SYSTEM, "TLS cannot be set up: %s",
-                                 reason_of(code, text, sizeof(text)));
+        rc = err_set(err, ERR_SYSTEM, "TLS cannot be set up: %s",
+                     refusal_of_code(code, text, sizeof(text)));
     }
     if (rc != 0) {
         tls_release(tls);
@@ -236,6 +230,27 @@ void tls_release(struct tls *tls)
 
 // --- sessions
 
+// Looks for an alert in the clear among the bytes of records. With TLS 1.3 a caller that does not
+// accept the server's certificate sends one, which mbedTLS takes for a record that was tampered
+// with. The connection ends in any case; this is for the sentence alone.
+static void watch_records(struct tls_session *session, const unsigned char *data, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        size_t at = session->record_len++;
+
+        if (at < RECORD_HEAD) {
+            session->record[at] = data[i];
+        }
+        size_t body = (size_t)session->record[3] << 8 | session->record[4];
+        if (session->record[0] == RECORD_ALERT && body == 2 && at == RECORD_HEAD + 1) {
+            session->clear_alert = data[i];
+        }
+        if (at + 1 >= RECORD_HEAD && at + 1 >= RECORD_HEAD + body) {
+            session->record_len = 0;
+        }
+    }
+}
+
 // The callback by which mbedTLS reads.
 static int take_in(void *owner, unsigned char *to, size_t len)
 {
@@ -247,6 +262,9 @@ static int take_in(void *owner, unsigned char *to, size_t len)
     }
     len = len < have ? len : have;
     memcpy(to, session->in + session->in_start, len);
+    if (!session->shaken) {
+        watch_records(session, to, len);
+    }
     session->in_start += len;
     if (session->in_start == session->in_end) {
         free(session->in);
@@ -358,65 +376,39 @@ struct handshake **tls_session_steps(struct tls_session *session)
     return &session->tls->steps;
 }
 
-// --- errors
-
-// Sets the error for an alert of the other side, whose number mbedTLS leaves in its receive buffer.
-static int alert(const struct tls_session *session, struct err *err)
-{
-    unsigned char number = session->ssl.in_msg ? session->ssl.in_msg[1] : 0;
-
-    switch (number) {
-    case MBEDTLS_SSL_ALERT_MSG_CERT_EXPIRED:
-        return err_set(err, ERR_DENIED, "it says that our certificate has expired");
-    case MBEDTLS_SSL_ALERT_MSG_UNKNOWN_CA:
-        return err_set(err, ERR_DENIED, "it says that our certificate is of another authority");
-    case MBEDTLS_SSL_ALERT_MSG_NO_CERT:
-    case MBEDTLS_SSL_ALERT_MSG_BAD_CERT:
-    case MBEDTLS_SSL_ALERT_MSG_UNSUPPORTED_CERT:
-    case MBEDTLS_SSL_ALERT_MSG_CERT_REVOKED:
-    case MBEDTLS_SSL_ALERT_MSG_CERT_UNKNOWN:
-    case MBEDTLS_SSL_ALERT_MSG_ACCESS_DENIED:
-        return err_set(err, ERR_DENIED, "it does not accept our certificate (alert %u)", number);
-    default:
-        return err_set(err, ERR_PROTOCOL, "it refuses this TLS (alert %u)", number);
-    }
-}
-
-static int failed(const struct tls_session *session, int code, struct err *err)
-{
-    char text[128];
-
-    switch (code) {
-    case MBEDTLS_ERR_X509_CERT_VERIFY_FAILED:
-        return err_set(err, ERR_DENIED, "its certificate %s",
-                       flags_reason(mbedtls_ssl_get_verify_result(&session->ssl)));
-    case MBEDTLS_ERR_SSL_BAD_HS_CERTIFICATE: // among others, a wrong extended key usage
-        return err_set(err, ERR_DENIED, "its certificate is not for this side of a connection");
-    case MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE:
-        return err_set(err, ERR_DENIED, "it shows no certificate");
-    case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE:
-        return alert(session, err);
-    case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY:
-        return err_set(err, ERR_UNREACHABLE, "the other side closed it");
-    case MBEDTLS_ERR_SSL_INVALID_RECORD:
-    case MBEDTLS_ERR_SSL_BAD_HS_CLIENT_HELLO:
-        return err_set(err, ERR_PROTOCOL, "what came is no TLS");
-    default:
-        return err_set(err, ERR_PROTOCOL, "TLS failed: %s", reason_of(code, text, sizeof(text)));
-    }
-}
-
 // --- bytes
+
+// A server judges the caller's certificate when the handshake is complete, before anything is read
+// or written. With TLS 1.3 mbedTLS itself would judge it at a time at which the alert that it sends
+// is encrypted with keys that the caller has left behind already.
+static int judge_caller(struct tls_session *session, struct err *err)
+{
+    uint32_t flags = mbedtls_ssl_get_verify_result(&session->ssl);
+
+    if (flags == 0) {
+        return 0;
+    }
+    (void)mbedtls_ssl_send_alert_message(&session->ssl, MBEDTLS_SSL_ALERT_LEVEL_FATAL,
+                                         refusal_alert(flags));
+    return refusal_set_flags(flags, err);
+}
 
 int tls_session_handshake(struct tls_session *session, bool *ret_done, struct err *err)
 {
-    int rc = mbedtls_ssl_handshake(&session->ssl);
+    int code = mbedtls_ssl_handshake(&session->ssl);
 
-    if (rc != 0 && rc != MBEDTLS_ERR_SSL_WANT_READ) {
-        return failed(session, rc, err);
+    if (code == MBEDTLS_ERR_SSL_INVALID_MAC && session->clear_alert != 0) {
+        return refusal_set_alert(session->clear_alert, err);
     }
-    *ret_done = rc == 0;
-    return 0;
+    if (code != 0 && code != MBEDTLS_ERR_SSL_WANT_READ) {
+        return refusal_set(&session->ssl, code, err);
+    }
+    session->shaken = code == 0;
+    int rc = code == 0 && session->tls->side == TLS_SERVER ? judge_caller(session, err) : 0;
+    if (rc == 0) {
+        *ret_done = code == 0;
+    }
+    return rc;
 }
 
 int tls_session_read(struct tls_session *session, void *to, size_t len, size_t *ret_len,
@@ -427,7 +419,7 @@ int tls_session_read(struct tls_session *session, void *to, size_t len, size_t *
     if (got == MBEDTLS_ERR_SSL_WANT_READ) {
         got = 0;
     } else if (got <= 0) {
-        return failed(session, got == 0 ? MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY : got, err);
+        return refusal_set(&session->ssl, got == 0 ? MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY : got, err);
     }
     *ret_len = (size_t)got;
     return 0;
@@ -441,7 +433,7 @@ int tls_session_write(struct tls_session *session, const void *data, size_t len,
         int put = mbedtls_ssl_write(&session->ssl, from, len);
 
         if (put <= 0) {
-            return failed(session, put, err);
+            return refusal_set(&session->ssl, put, err);
         }
         from += put;
         len -= (size_t)put;

@@ -1,7 +1,7 @@
 // TLS between programs of kernelcast, by mbedTLS. Both sides show a certificate that one authority
-// has signed, and the caller checks the name of the host. TLS 1.2 with ephemeral keys and
-// authenticated ciphers is the only version. A session turns bytes into bytes: it knows no sockets
-// and never waits. net/rpc/stream.c moves the bytes.
+// has signed, and the caller checks the name of the host. TLS 1.3 (where mbedTLS is
+// 3.6) or 1.2 with ephemeral keys and authenticated ciphers are the only versions. A session turns
+// bytes into bytes: it knows no sockets and never waits. net/rpc/stream.c moves the bytes.
 #ifndef NET_TLS_TLS_H
 #define NET_TLS_TLS_H
 

@@ -9,7 +9,7 @@ static bool has_purpose(const mbedtls_x509_crt *cert, const char *oid)
 {
     size_t len = strlen(oid);
 
-    if ((cert->ext_types & MBEDTLS_X509_EXT_EXTENDED_KEY_USAGE) == 0) {
+    if (!mbedtls_x509_crt_has_ext_type(cert, MBEDTLS_X509_EXT_EXTENDED_KEY_USAGE)) {
         return false;
     }
     for (const mbedtls_x509_sequence *use = &cert->ext_key_usage; use; use = use->next) {
@@ -24,14 +24,14 @@ uint32_t usage_flags(const mbedtls_x509_crt *cert, enum tls_side shown_by)
 {
     uint32_t flags = 0;
 
-    if (cert->ca_istrue) {
+    if (mbedtls_x509_crt_get_ca_istrue(cert) > 0) {
         flags |= MBEDTLS_X509_BADCERT_OTHER;
     }
     if (!has_purpose(cert,
                      shown_by == TLS_SERVER ? MBEDTLS_OID_SERVER_AUTH : MBEDTLS_OID_CLIENT_AUTH)) {
         flags |= MBEDTLS_X509_BADCERT_EXT_KEY_USAGE;
     }
-    if ((cert->ext_types & MBEDTLS_X509_EXT_KEY_USAGE) == 0 ||
+    if (!mbedtls_x509_crt_has_ext_type(cert, MBEDTLS_X509_EXT_KEY_USAGE) ||
         mbedtls_x509_crt_check_key_usage(cert, MBEDTLS_X509_KU_DIGITAL_SIGNATURE) != 0) {
         flags |= MBEDTLS_X509_BADCERT_KEY_USAGE;
     }

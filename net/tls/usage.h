@@ -2,8 +2,8 @@
 #ifndef NET_TLS_USAGE_H
 #define NET_TLS_USAGE_H
 
+#include "common/mbedtls.h"
 #include "net/tls/tls.h"
-#include <mbedtls/x509_crt.h>
 #include <stdint.h>
 
 // Returns 0 when the certificate may be shown by this side of a connection, else what is wrong with
