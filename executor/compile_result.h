@@ -10,7 +10,8 @@
 #include <stddef.h>
 
 // Sets verdict and reason unless they are set already. Takes the malloc'd reason in either case. A
-// reason that is missing or blank is replaced by a sentence that says so: no refusal is without one.
+// reason that is missing or blank is replaced by a sentence that says so: no refusal is without
+// one.
 void compile_result_refuse(struct compiled *compiled, enum verdict verdict, char *reason_take);
 // Refuses a source whose compilation takes more processor time than the plan allows.
 void compile_result_refuse_slow(struct compiled *compiled, const struct compile_plan *plan);

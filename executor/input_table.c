@@ -2,6 +2,10 @@
 // intervals between quantiles, the other 20 the place within it. Rare ranks of a zipf distribution
 // would be lost among 4,096 intervals, so its table has one entry for each of 65,536 draws, and a
 // hash gives four elements. A table fits a core's level 2 cache, one of 4,096 its level 1.
+//
+// The hash can be inverted, and some elements show all of its bits. So its result is combined with
+// a second secret before it is used: otherwise a candidate would have the key of a content after a
+// few elements, and with it all others without reading them.
 #include "executor/input_table.h"
 #include "common/mem.h"
 #include "executor/inputs.h"
@@ -92,6 +96,21 @@ void input_table_free(struct input_table *table)
     }
 }
 
+// The hashes of a content.
+struct hashes {
+    uint64_t key, veil;
+};
+
+static struct hashes hashes_of(uint64_t key)
+{
+    return (struct hashes){.key = key, .veil = inputs_bits(inputs_bits(~key, UINT64_MAX), 1)};
+}
+
+static inline uint64_t hash_at(struct hashes hashes, uint64_t counter)
+{
+    return inputs_bits(hashes.key, counter) ^ hashes.veil;
+}
+
 static inline float smooth(const float *quantile, uint32_t bits)
 {
     uint32_t at = bits >> 20;
@@ -102,22 +121,25 @@ static inline float smooth(const float *quantile, uint32_t bits)
 
 static void fill_f32(const float *quantile, uint64_t key, size_t count, float *out)
 {
+    struct hashes hashes = hashes_of(key);
     size_t i = 0;
 
     for (; i + 1 < count; i += 2) {
-        uint64_t bits = inputs_bits(key, i / 2);
+        uint64_t bits = hash_at(hashes, i / 2);
         out[i] = smooth(quantile, (uint32_t)bits);
         out[i + 1] = smooth(quantile, (uint32_t)(bits >> 32));
     }
     if (i < count) {
-        out[i] = smooth(quantile, (uint32_t)inputs_bits(key, i / 2));
+        out[i] = smooth(quantile, (uint32_t)hash_at(hashes, i / 2));
     }
 }
 
 static void fill_f64(const float *quantile, uint64_t key, size_t count, double *out)
 {
+    struct hashes hashes = hashes_of(key);
+
     for (size_t i = 0; i < count; i++) {
-        uint64_t bits = inputs_bits(key, i);
+        uint64_t bits = hash_at(hashes, i);
         double low = quantile[bits >> 52], high = quantile[(bits >> 52) + 1];
         out[i] = low + (high - low) * ((double)(bits & 0xfffffffffffffULL) * 0x1p-52);
     }
@@ -128,8 +150,10 @@ static void fill_f64(const float *quantile, uint64_t key, size_t count, double *
 #define DEFINE_SIGN(type)                                                                          \
     static void sign_##type(uint64_t key, size_t count, type *out)                                 \
     {                                                                                              \
+        struct hashes hashes = hashes_of(~key);                                                    \
+                                                                                                   \
         for (size_t i = 0; i < count; i += 64) {                                                   \
-            uint64_t bits = inputs_bits(~key, i / 64);                                             \
+            uint64_t bits = hash_at(hashes, i / 64);                                               \
             size_t most = count - i < 64 ? count - i : 64;                                         \
             for (size_t j = 0; j < most; j++) {                                                    \
                 out[i + j] = bits >> j & 1 ? -out[i + j] : out[i + j];                             \
@@ -143,8 +167,10 @@ DEFINE_SIGN(double)
 #define DEFINE_DRAW(type)                                                                          \
     static void draw_##type(const type *drawn, uint64_t key, size_t count, type *out)              \
     {                                                                                              \
+        struct hashes hashes = hashes_of(key);                                                     \
+                                                                                                   \
         for (size_t i = 0; i < count; i += 4) {                                                    \
-            uint64_t bits = inputs_bits(key, i / 4);                                               \
+            uint64_t bits = hash_at(hashes, i / 4);                                                \
             size_t most = count - i < 4 ? count - i : 4;                                           \
             for (size_t j = 0; j < most; j++) {                                                    \
                 out[i + j] = drawn[bits >> (16 * j) & (DRAWS - 1)];                                \

@@ -2,8 +2,10 @@
 // file that knows both executor/cpu/ and executor/gpu/: the mode picks one of them.
 #include "common/file.h"
 #include "common/options.h"
+#include "common/options/nearest.h"
 #include "common/printable.h"
 #include "common/version.h"
+#include "common/wrap.h"
 #include "executor/cpu/child.h"
 #include "executor/cpu/compile.h"
 #include "executor/cpu/harness.h"
@@ -49,23 +51,29 @@ static const struct option_row option_table[] = {
 
 static void print_help(void)
 {
-    printable_print_lines(
-        stdout,
-        "usage: kcast-exec [options] MODE [GPU]\n"
-        "\n"
-        "Started by kcastd. A plan comes on stdin, a report goes to stdout, both packed; modes "
-        "that "
-        "serve do so\nuntil stdin ends, in frames of four bytes of length and the message.\n"
-        "\n"
-        "  compile           compile one C source in the compile jail\n"
-        "  measure           verify and time one C candidate against the baseline\n"
-        "  probe             try the sandbox and say what this machine can do; reads nothing\n"
-        "  cuda-compile      serve: compile sealed CUDA sources in the compile jail\n"
-        "  cuda-measure GPU  serve: verify and time sealed candidates on the GPU with this uuid or "
-        "number\n"
-        "  cuda-probe        say which GPUs there are and what they can do; reads nothing\n"
-        "  cuda-health GPU   say whether this GPU still works; reads nothing\n"
-        "\n");
+    static const struct {
+        const char *mode, *help;
+    } rows[] = {
+        {"compile", "compile one C source in the compile jail"},
+        {"measure", "verify and time one C candidate against the baseline"},
+        {"probe", "try the sandbox and say what this machine can do; reads nothing"},
+        {"cuda-compile", "serve: compile sealed CUDA sources in the compile jail"},
+        {"cuda-measure GPU",
+         "serve: verify and time sealed candidates on the GPU with this uuid or number"},
+        {"cuda-probe", "say which GPUs there are and what they can do; reads nothing"},
+        {"cuda-health GPU", "say whether this GPU still works; reads nothing"},
+    };
+    size_t width = wrap_width(stdout);
+    wrap_print(stdout, "usage: kcast-exec [OPTION…] MODE [GPU]\n\n"
+                       "Started by kcastd. A plan comes on stdin, a report goes to stdout, both "
+                       "packed; modes that serve do so until stdin ends, in frames of four bytes "
+                       "of length and the message.\n\nmodes:\n");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char left[32];
+        (void)snprintf(left, sizeof(left), "  %s", rows[i].mode);
+        wrap_print_columns(stdout, left, 20, rows[i].help, width);
+    }
+    wrap_print(stdout, "\noptions:\n");
     options_print(option_table, stdout);
 }
 
@@ -223,16 +231,19 @@ static int run_mode(char *const *args, size_t count, struct err *err)
         mode = strcmp(args[0], modes[i].name) == 0 ? &modes[i] : NULL;
     }
     bool needs_gpu = mode && mode->needs_gpu;
+    if (!mode) {
+        struct nearest nearest = {.word = args[0], .len = strlen(args[0])};
+        for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+            nearest_try(&nearest, modes[i].name);
+        }
+        return err_set(err, ERR_USAGE, "unknown mode '%.100s'; %s%s%s", args[0],
+                       nearest.best ? "did you mean " : "--help lists them",
+                       nearest.best ? nearest.best : "", nearest.best ? "?" : "");
+    }
     if (count != (needs_gpu ? 2 : 1)) {
         return err_set(err, ERR_USAGE,
                        needs_gpu ? "%s needs a GPU: its uuid or its number"
                                  : "%s takes no further argument",
-                       args[0]);
-    }
-    if (!mode) {
-        return err_set(err, ERR_USAGE,
-                       "unknown mode '%s'; use compile, measure, probe, cuda-compile, cuda-measure,"
-                       " cuda-probe or cuda-health",
                        args[0]);
     }
     return mode->run(needs_gpu ? args[1] : NULL, err);

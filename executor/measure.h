@@ -42,8 +42,9 @@ struct measure_ops {
     // releases *ret. On failure there is nothing to release.
     int (*data_create)(void *machine, const struct measure_case *of, void **ret, struct err *err);
     void (*data_free)(void *machine, void *data);
-    // Launches the candidate on contents 0 to MEASURE_CONTENTS - 1 of the case and has the reference
-    // judge all that it computes. Does the same with the baseline when the case will be timed.
+    // Launches the candidate on contents 0 to MEASURE_CONTENTS - 1 of the case and has the
+    // reference judge all that it computes. Does the same with the baseline when the case will be
+    // timed.
     int (*verify)(void *machine, void *data, bool timed, struct err *err);
     // Prepares ARM_CONTROL for being timed on this case.
     int (*prepare_control)(void *machine, void *data, struct err *err);

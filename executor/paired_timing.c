@@ -12,9 +12,9 @@
 #define BLOCKS_LEAST 3     // run for each case whatever the limit of seconds
 #define FAR_BLOCKS_LEAST 2 // blocks after which it is seen whether the second arm is far slower
 #define FAR_BLOCKS_MOST 4
-// Launches of a case's first superblock that are judged, one in each quarter of it. Of each later
-// superblock one is judged.
-#define JUDGED_FIRST 4
+// One in so many launches is judged: of the first superblock of a case, and of later ones.
+#define JUDGED_FIRST 3.2
+#define JUDGED_LATER 12.0
 #define OUTCOME_LOG2_MAX 64.0 // larger ratios are reported as this
 
 static double now_s(void)
@@ -28,6 +28,23 @@ static double timing_s(const struct paired_timing *paired_timing)
     return now_s() - (paired_timing->aside_s ? *paired_timing->aside_s : 0);
 }
 
+// Whether the block is repeated. Blocks in which the second arm's time escaped its clock are
+// excused as long as they are no more than those in which the first arm's did: so many are the
+// machine's doing. The others count, by the time that the second arm took by the wall clock. So
+// nobody can have a block taken out that went badly.
+static bool is_void(struct timed_case *timed, enum block_state state)
+{
+    if (state == BLOCK_COUNTS) {
+        return false;
+    }
+    size_t disturbed = timed->voids - timed->escaped;
+    timed->voids++;
+    timed->escaped += state == BLOCK_ESCAPED;
+    timed->disturbed =
+        (double)timed->voids > TIMING_FIRST_LOOK + TIMING_VOID_SHARE * (double)timed->attempts;
+    return state == BLOCK_DISTURBED || timed->escaped <= disturbed;
+}
+
 // Adds a block to its case. A void block does not count and is repeated, until such blocks are the
 // majority.
 static void count_block(struct paired_timing *paired_timing, struct timed_case *timed,
@@ -39,17 +56,17 @@ static void count_block(struct paired_timing *paired_timing, struct timed_case *
         isnan(ratio) ? BLOCK_DISTURBED : paired_timing->block_state(paired_timing->owner, block);
 
     timed->timeless += isnan(ratio);
-    if (state != BLOCK_COUNTS) {
-        timed->voids++;
-        timed->escaped += state == BLOCK_ESCAPED;
-        timed->disturbed =
-            (double)timed->voids > TIMING_FIRST_LOOK + TIMING_VOID_SHARE * (double)timed->attempts;
+    if (is_void(timed, state)) {
         return;
     }
-    timing_add(&timed->series, ratio);
+    struct timing_block counted = *block;
+    if (state == BLOCK_ESCAPED) {
+        memcpy(counted.cpu[1], block->wall[1], sizeof(counted.cpu[1]));
+    }
+    timing_add(&timed->series, timing_block_log2(&counted));
     for (size_t i = 0; i < 2; i++) {
-        timed->first_ns[timed->launch_count] = block->cpu[0][i];
-        timed->second_ns[timed->launch_count++] = block->cpu[1][i];
+        timed->first_ns[timed->launch_count] = counted.cpu[0][i];
+        timed->second_ns[timed->launch_count++] = counted.cpu[1][i];
     }
     paired_timing->launches += 2;
 }
@@ -67,24 +84,29 @@ static int check_clock(const struct timed_case *timed, struct err *err)
                          timed->timeless, timed->attempts);
 }
 
-// Picks `count` of the superblock's launches of the second arm, one in each of as many equal parts.
-static unsigned pick(struct stats_rng *rng, size_t count)
+// Draws which launches of the second arm are judged in the block that comes after `before` counted
+// ones. Each is drawn by itself: the time that judging takes shows afterwards which were, and must
+// say nothing about others. Of a case's first superblock at least one is judged.
+static unsigned draw_judged(struct stats_rng *rng, struct timed_case *timed, size_t before)
 {
-    size_t part = (size_t)2 * TIMING_SUPERBLOCK / count;
-    unsigned picked = 0;
+    bool early = before < TIMING_SUPERBLOCK;
+    unsigned judged = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        picked |= 1u << (i * part + stats_rng_below(rng, part));
+    for (unsigned i = 0; i < 2; i++) {
+        double one_in = early ? JUDGED_FIRST : JUDGED_LATER;
+        judged |= (unsigned)(stats_rng_unit(rng) * one_in < 1) << i;
     }
-    return picked;
+    timed->any_judged = timed->any_judged || judged != 0;
+    if (before + 1 == TIMING_SUPERBLOCK && !timed->any_judged) {
+        judged = 1u << stats_rng_below(rng, 2);
+    }
+    return judged;
 }
 
 static int start_superblock(struct paired_timing *paired_timing, struct timed_case *timed,
                             struct err *err)
 {
     timed->phase = stats_rng_u64(paired_timing->rng) & 1;
-    timed->picked =
-        pick(paired_timing->rng, timed->series.count < TIMING_SUPERBLOCK ? JUDGED_FIRST : 1);
     timed->in_superblock = true;
     return paired_timing->superblock(paired_timing->owner, timed, false, err);
 }
@@ -99,7 +121,7 @@ static int run_one(struct paired_timing *paired_timing, struct timed_case *timed
         return rc;
     }
     size_t before = timed->series.count;
-    timed->judge = first ? 0 : timed->picked >> 2 * (before % TIMING_SUPERBLOCK) & 3;
+    timed->judge = first ? 0 : draw_judged(paired_timing->rng, timed, before);
     struct timing_block block;
     rc = paired_timing->run_block(paired_timing->owner, timed, &block, err);
     timed->attempts++;
@@ -125,7 +147,8 @@ static bool is_far_below(struct paired_timing *paired_timing, struct timed_case 
 {
     size_t count = timed->series.count;
 
-    if (count != FAR_BLOCKS_LEAST && count != FAR_BLOCKS_MOST) {
+    // Whoever hides time is not called far slower for it, but found out.
+    if ((count != FAR_BLOCKS_LEAST && count != FAR_BLOCKS_MOST) || timed->escaped > 0) {
         return false;
     }
     struct timing_estimate estimate = estimate_blocks(paired_timing, timed);
@@ -133,8 +156,8 @@ static bool is_far_below(struct paired_timing *paired_timing, struct timed_case 
 }
 
 // Adds blocks to a case until it has as many as the look needs or its share of the seconds is used
-// up. BLOCKS_LEAST are run in any case, so that there is an estimate, however wide. With `early`, it
-// also stops when the first blocks show that the second arm is far slower.
+// up. BLOCKS_LEAST are run in any case, so that there is an estimate, however wide. With `early`,
+// it also stops when the first blocks show that the second arm is far slower.
 static int run_case(struct paired_timing *paired_timing, struct timed_case *timed, size_t blocks,
                     bool early, bool *ret_capped, struct err *err)
 {
@@ -181,8 +204,8 @@ double paired_timing_second_median(const struct timed_case *timed)
     return median_of(timed->second_ns, timed->launch_count);
 }
 
-// by_blocks: short launches are not compared one by one, since the arms differ by far more than what
-// that is for, and there are few of them.
+// by_blocks: short launches are not compared one by one, since the arms differ by far more than
+// what that is for, and there are few of them.
 static void estimate(struct paired_timing *paired_timing, bool by_blocks)
 {
     struct timing_estimate each[PROBLEM_CASE_MAX];
@@ -203,8 +226,8 @@ static void estimate(struct paired_timing *paired_timing, bool by_blocks)
     paired_timing->combined = timing_combine(each, weight, paired_timing->case_count);
 }
 
-// Runs the first blocks of each case, as long as each alone shows that the second arm is far slower.
-// If they show it together, nothing more is run.
+// Runs the first blocks of each case, as long as each alone shows that the second arm is far
+// slower. If they show it together, nothing more is run.
 static int run_first(struct paired_timing *paired_timing, struct err *err)
 {
     bool far = true;

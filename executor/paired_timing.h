@@ -25,16 +25,15 @@ struct timed_case {
     double second_ns[2 * TIMING_BLOCKS_MAX]; // and of the second arm's
     size_t launch_count;                     // entries of first_ns, and of second_ns
     size_t attempts;                         // blocks run, including those that do not count
-    size_t voids;                            // blocks that were disturbed in one arm more
+    size_t voids;                            // blocks of another state than BLOCK_COUNTS
     size_t escaped;                          // of these, blocks of state BLOCK_ESCAPED
     size_t timeless;                         // blocks with a launch of no time, by the clock
     bool disturbed;                          // most blocks are void: no more are run
     bool phase;         // order in the current superblock; false: ABBA, true: BAAB
     bool in_superblock; // a superblock has been started and is not complete
     uint64_t content;   // first content of the next block, which has two: each launched by each arm
-    unsigned picked;    // of the current superblock's 16 launches of the second arm: a bit for each
-                        // that is judged
-    unsigned judge;     // the two bits of the block that runs
+    unsigned judge;     // bits of the second arm's launches that are judged in the block that runs
+    bool any_judged;    // some launch has been judged
     double spent_s;     // seconds of its blocks
     bool far_below;     // its first blocks alone show that the second arm is far slower
     struct timing_estimate estimate;
@@ -71,9 +70,9 @@ struct paired_timing {
     uint64_t launches;               // counted launches of the second arm
 };
 
-// Runs blocks until the rule decides, before the first look or at one, the seconds are used up, most blocks of a case are void, or
-// all looks are done. Returns 0, or what a callback returned. ERR_SYSTEM when the clock shows no
-// time for most blocks.
+// Runs blocks until the rule decides, before the first look or at one, the seconds are used up,
+// most blocks of a case are void, or all looks are done. Returns 0, or what a callback returned.
+// ERR_SYSTEM when the clock shows no time for most blocks.
 MUST_CHECK int paired_timing_run(struct paired_timing *paired_timing, struct err *err);
 // Returns the geometric mean of the two arms' median times, in nanoseconds.
 double paired_timing_median(const struct timed_case *timed);

@@ -7,8 +7,8 @@
 // mean with Winsorised error and Student's t (Yuen 1974). For short launches it is the shift
 // between the arms' times (Hodges and Lehmann 1963). The estimate is looked at after 8, 16, … 256
 // blocks only, with a two-sided level of 0.05 / 6 at each look (Bonferroni), so that looking
-// repeatedly does not raise the error rate. What is far slower is found before the first look, after
-// 2 or 4 blocks of each case, at a level of 0.001.
+// repeatedly does not raise the error rate. What is far slower is found before the first look,
+// after 2 or 4 blocks of each case, at a level of 0.001.
 #ifndef EXECUTOR_TIMING_H
 #define EXECUTOR_TIMING_H
 
@@ -23,9 +23,10 @@
 #define TIMING_SUPERBLOCK 8 // blocks of one phase
 #define TIMING_ALPHA 0.05
 #define TIMING_TRIM 0.2
-#define TIMING_CLOCKS_DIFFER 0.1 // a block is void when ln(wall / cpu) of the arms differs by more
+#define TIMING_CLOCKS_DIFFER 0.1 // largest difference of ln(wall / cpu) between the arms of a block
 #define TIMING_VOID_SHARE 0.5    // with a larger share of void blocks nothing can be measured
-#define TIMING_ESCAPED_SHARE 0.9 // of the void blocks: the candidate has made them void
+#define TIMING_ESCAPED_SHARE 0.9 // of the blocks in which the clocks differ: the candidate's doing
+#define TIMING_ESCAPED_LEAST 6   // blocks that show it
 #define TIMING_PRECISION_LOG2 0.0036022 // log2(1.0025)
 #define TIMING_FAR_ALPHA 0.001          // level at which a candidate is found to be far slower
 #define TIMING_FAR_LOG2 0.3219          // log2(1.25): so much slower is far
@@ -53,7 +54,7 @@ struct launch_time {
 enum block_state {
     BLOCK_COUNTS,
     BLOCK_DISTURBED, // void: something has disturbed one arm more than the other
-    BLOCK_ESCAPED,   // void: the second arm took wall time that its clock does not show
+    BLOCK_ESCAPED,   // the second arm took wall time that its clock does not show
 };
 
 // The times of one block, in the units of struct launch_time. The first index is the arm

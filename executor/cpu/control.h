@@ -75,7 +75,8 @@ struct runner_report {
 // The exit status of a child whose system call filter cannot be loaded.
 #define RUNNER_EXIT_UNFILTERED 3
 
-// A shared memory object that a runner maps for pointer i: descriptor RUNNER_FIRST_MAP + i of those it is given.
+// A shared memory object that a runner maps for pointer i: descriptor RUNNER_FIRST_MAP + i of those
+// it is given.
 struct runner_map {
     uint64_t size;
     bool writable;

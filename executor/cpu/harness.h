@@ -93,8 +93,8 @@ void harness_case_timed(struct harness *harness, struct case_data *data);
 // reference. Places the case, and fills everything round its tensors with a new pattern.
 MUST_CHECK int harness_renew(struct harness *harness, struct case_data *data, unsigned arms,
                              struct err *err);
-// Checks every byte round the outputs, if the last harness_renew was for this case. What is wrong is
-// the candidate's doing if it was among the arms.
+// Checks every byte round the outputs, if the last harness_renew was for this case. What is wrong
+// is the candidate's doing if it was among the arms.
 MUST_CHECK int harness_check_all(struct harness *harness, struct case_data *data, struct err *err);
 
 // Launches the arm on a content of the case, keeps its outputs, and checks what it may have written

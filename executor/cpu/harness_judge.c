@@ -144,8 +144,8 @@ static double distance_f64(const double *a, const double *b, size_t count)
     return sum;
 }
 
-// Returns the squared distance between two outputs that differ, summed over their elements; infinite
-// when one of them has a value that is not finite, or when they are integers.
+// Returns the squared distance between two outputs that differ, summed over their elements;
+// infinite when one of them has a value that is not finite, or when they are integers.
 static double distance(enum dtype dtype, const void *a, const void *b, size_t count)
 {
     double sum = dtype == DTYPE_F32   ? distance_f32(a, b, count)

@@ -1,7 +1,7 @@
-// Design note. Process 1 of the jail waits for gcc and objdump and knows how much processor time they
-// have used, so it also ends them when the wall time is over: a timer interrupts its waiting, once a
-// second from then on, so that none is missed. Without a sandbox there is no pid namespace. Then only
-// the program that it waits for is killed, and the parent kills the session.
+// Design note. Process 1 of the jail waits for gcc and objdump and knows how much processor time
+// they have used, so it also ends them when the wall time is over: a timer interrupts its waiting,
+// once a second from then on, so that none is missed. Without a sandbox there is no pid namespace.
+// Then only the program that it waits for is killed, and the parent kills the session.
 #include "executor/cpu/jail.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -103,7 +103,8 @@ static int set_up(struct jail *jail, const struct sandbox_filter *filter, struct
     return rc == 0 && !child->sandbox->off ? sandbox_filter_load(filter, err) : rc;
 }
 
-// Becomes the program, with stdout and stderr written to the descriptor `out`, and with these limits.
+// Becomes the program, with stdout and stderr written to the descriptor `out`, and with these
+// limits.
 static void become(char *const *argv, int out, const struct sandbox_limits *limits)
 {
     static char *const environment[] = {"PATH=" TOOLCHAIN_PATH, "LC_ALL=C", "TMPDIR=.", "HOME=.",
@@ -129,8 +130,8 @@ static void look_at_the_time(struct jail *jail, pid_t pid)
     }
 }
 
-// Waits for the process, and reaps those whose parents have ended, as process 1 of a namespace must.
-// Returns its wait status, JAIL_NO_COMPILER when there is none.
+// Waits for the process, and reaps those whose parents have ended, as process 1 of a namespace
+// must. Returns its wait status, JAIL_NO_COMPILER when there is none.
 static int await(struct jail *jail, pid_t pid)
 {
     pid_t ended;
@@ -173,7 +174,6 @@ static int compile(struct jail *jail)
         "-Wl,-Bsymbolic", // for an entry with the name of a libc function
         "-Wl,--build-id=none",
         "-fno-ident",
-        "-fmax-errors=20",
         "-fdiagnostics-color=never"};
     const char *argv[JAIL_WORDS_MAX + 32];
     size_t count = 0;

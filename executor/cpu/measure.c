@@ -1,7 +1,8 @@
 // The processor clock does not count what other programs do on this core, so a disturbed launch is
 // nearly as good as any other. A candidate could hide time from this clock only by sleeping while
-// somebody works for it, and the sandbox allows neither. A block in which one arm slept and the
-// other did not is void nevertheless.
+// somebody works for it, and the sandbox allows neither. A block in which the baseline slept and
+// the candidate did not is void nevertheless; the other way round it counts by the wall clock
+// (executor/paired_timing.c).
 #include "executor/cpu/measure.h"
 #include "common/clock.h"
 #include "executor/cpu/harness.h"

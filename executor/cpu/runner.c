@@ -1,4 +1,5 @@
 #include "executor/cpu/runner.h"
+#include "executor/cpu/own_pages.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -403,7 +404,7 @@ int runner_main(const struct zygote_child *child, const struct runner_filters *f
     if (spec->preload_vector_math) {
         (void)dlopen("libmvec.so.1", RTLD_NOW | RTLD_GLOBAL);
     }
-    if (set_up(&runner, path, &err) != 0) {
+    if (own_pages(&err) != 0 || set_up(&runner, path, &err) != 0) {
         report(REPORT_SETUP_FAILED, 0, err.text);
         return 1;
     }

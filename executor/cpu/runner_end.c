@@ -95,7 +95,11 @@ static char *describe_child(const struct runner_process *runner, uint32_t *ret_v
     }
     if (WIFSIGNALED(runner->status) && WTERMSIG(runner->status) == SIGSYS) {
         *ret_verdict = VERDICT_REJECTED;
-        return xasprintf("the %s called a system call that candidates may not use", runner->name);
+        // The handler that would have had the number did not run. fork blocks all signals around
+        // its call since glibc 2.41.
+        return xasprintf("the %s called clone, or another one while signals were blocked, a system "
+                         "call that candidates may not use",
+                         runner->name);
     }
     char *did = describe_status(runner->status);
     char *sentence = xasprintf("the %s %s", runner->name, did);

@@ -1,7 +1,6 @@
 #include "executor/gpu/arena.h"
 #include <string.h>
 
-#define ALIGN ((size_t)256)
 #define PLACES 8
 #define PLACE_STEP ((cu_pointer)1 << 40)
 
@@ -129,24 +128,31 @@ static int no_memory(const struct arena *arena, size_t bytes, struct err *err)
                    (double)least / 0x1p20);
 }
 
+// Maps `more` bytes behind what is mapped. The error speaks of `wanted`.
+static int extend(struct arena *arena, size_t more, size_t wanted, struct err *err)
+{
+    cu_result result = grow(arena, round_up(more, arena->granularity));
+    char buf[256];
+
+    if (result == CU_OUT_OF_MEMORY) {
+        return no_memory(arena, wanted, err);
+    }
+    return result == CU_OK ? 0
+                           : err_set(err, ERR_SYSTEM, "mapping memory of the GPU: %s",
+                                     driver_error(arena->driver, result, buf));
+}
+
 int arena_place(struct arena *arena, size_t bytes, cu_pointer *ret, struct err *err)
 {
-    size_t at = round_up(arena->placed + GUARD_BYTES, ALIGN), end = at + bytes;
-    char buf[256];
+    size_t at = round_up(arena->placed + GUARD_BYTES, ARENA_ALIGN), end = at + bytes;
 
     if (bytes > arena->reserved || end + GUARD_BYTES > arena->reserved) {
         return no_memory(arena, bytes, err);
     }
     if (end + GUARD_BYTES > arena->mapped) {
-        size_t more = round_up(end + GUARD_BYTES - arena->mapped, arena->granularity);
-        cu_result result = grow(arena, more);
-
-        if (result == CU_OUT_OF_MEMORY) {
-            return no_memory(arena, bytes, err);
-        }
-        if (result != CU_OK) {
-            return err_set(err, ERR_SYSTEM, "mapping memory of the GPU: %s",
-                           driver_error(arena->driver, result, buf));
+        int rc = extend(arena, end + GUARD_BYTES - arena->mapped, bytes, err);
+        if (rc != 0) {
+            return rc;
         }
     }
     arena->placed = end;
@@ -170,6 +176,27 @@ void arena_trim(struct arena *arena, size_t bytes)
            arena->mapped - arena->chunk_bytes[arena->chunk_count - 1] >= least) {
         drop_chunk(arena);
     }
+}
+
+int arena_unite(struct arena *arena, size_t bytes, size_t most, struct err *err)
+{
+    size_t least = arena->placed + GUARD_BYTES;
+    size_t needed = round_up(least + bytes, arena->granularity);
+
+    if (arena->chunk_count == 1 && arena->mapped >= needed &&
+        (arena->mapped <= most || arena->mapped == needed)) {
+        return 0;
+    }
+    arena_cut(arena, 0);
+    struct err why = ERR_INIT;
+    int rc = extend(arena, needed, bytes, &why);
+    if (rc == ERR_LIMIT) {
+        return extend(arena, least, least, err);
+    }
+    if (rc != 0) {
+        *err = why;
+    }
+    return rc;
 }
 
 cu_result arena_export(const struct arena *arena, size_t chunk, int *ret_fd)

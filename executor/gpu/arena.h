@@ -4,11 +4,11 @@
 //   base                                        placed            mapped              reserved
 //   | guard | area | guard | area | … | area | guard … nothing … | addresses only … |
 //
-// A process has three (struct gpu): `open`, all of the tensors, scratch memory and working memory
-// that a launch may see; `judge` and `kept`, which no launch may see and which are closed while
-// code of a candidate runs. Areas are placed one behind the other, GUARD_BYTES or more apart, and
-// given back only together (arena_rewind). The module knows neither what areas are for nor what
-// fills the bytes between them.
+// A process has two (struct gpu): `open`, all of the tensors, scratch memory and working memory
+// that a launch may see; `judge`, which no launch may see and which is closed while code of a
+// candidate runs. Areas are placed one behind the other, GUARD_BYTES or more apart, and given back
+// only together (arena_rewind). The module knows neither what areas are for nor what fills the
+// bytes between them.
 #ifndef EXECUTOR_GPU_ARENA_H
 #define EXECUTOR_GPU_ARENA_H
 
@@ -17,10 +17,10 @@
 
 #define ARENA_CHUNKS 512            // pieces of physical memory that an arena is made of
 #define GUARD_BYTES ((size_t)16384) // least distance between two areas, and to either end
+#define ARENA_ALIGN ((size_t)256)   // areas begin at multiples of it
 // Where they begin, unless something else is there; each is reserved for as much as the GPU has.
 #define ARENA_OPEN 0x500000000000ULL
 #define ARENA_JUDGE 0x520000000000ULL
-#define ARENA_KEPT 0x540000000000ULL
 #define ARENA_THEIRS 0x560000000000ULL // in the oracle: arenas of the other process
 
 struct arena {
@@ -45,15 +45,22 @@ MUST_CHECK int arena_open(struct arena *arena, const struct driver *driver, cu_d
 // Frees memory and addresses. Nothing that uses them may be running. An arena that is zero is fine.
 void arena_release(struct arena *arena);
 
-// Places an area, which begins at a multiple of 256. Allocates memory when what is mapped does not
-// reach behind the area's guard. The arena must not be closed. ERR_LIMIT when the GPU has no memory
-// left.
+// Places an area, which begins at a multiple of ARENA_ALIGN. Allocates memory when what is mapped
+// does not reach behind the area's guard. The arena must not be closed. ERR_LIMIT when the GPU has
+// no memory left.
 MUST_CHECK int arena_place(struct arena *arena, size_t bytes, cu_pointer *ret, struct err *err);
 // Gives back all areas that were placed after `placed` had this value. Their memory stays mapped.
 void arena_rewind(struct arena *arena, size_t placed);
 // Frees the memory behind the first `bytes` that no area needs, so that what one measurement needed
 // does not cost the next ones time. Nothing may be running.
 void arena_trim(struct arena *arena, size_t bytes);
+
+// Makes the memory one piece, with room for `bytes` behind what is placed, because closing takes
+// longer the more pieces there are. Contents are lost; areas stay where they are. Does nothing
+// where it is one piece already that is large enough, and at most `most` bytes or no larger than
+// needed. Where the GPU has not enough memory the arena has room for what is placed, and grows.
+// Nothing may be running, and the arena must not be closed.
+MUST_CHECK int arena_unite(struct arena *arena, size_t bytes, size_t most, struct err *err);
 
 // Another process can map the memory of an arena, chunk by chunk, in an arena of its own in which
 // nothing is placed. What one writes the other sees when the kernel that wrote it has ended.
@@ -65,8 +72,8 @@ cu_result arena_adopt(struct arena *arena, int fd, size_t bytes);
 void arena_cut(struct arena *arena, size_t count);
 
 // Takes the access to all of the arena away from every kernel and copy, or gives it back. Nothing
-// that uses it may be running. Took 3 us for 2 MiB and 103 us for 1 GiB on an H200. Returns what
-// the driver says.
+// that uses it may be running. What it takes follows from the number of pieces (docs/measuring.md).
+// Returns what the driver says.
 cu_result arena_close(struct arena *arena, bool closed);
 
 #endif

@@ -216,9 +216,7 @@ static int open_arenas(struct gpu *gpu, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = arena_open(&gpu->judge, d, gpu->device, ARENA_JUDGE, gpu->memory_bytes, err);
-    return rc == 0 ? arena_open(&gpu->kept, d, gpu->device, ARENA_KEPT, gpu->memory_bytes, err)
-                   : rc;
+    return arena_open(&gpu->judge, d, gpu->device, ARENA_JUDGE, gpu->memory_bytes, err);
 }
 
 static int make_memory(struct gpu *gpu, struct err *err)
@@ -281,7 +279,6 @@ void gpu_close(struct gpu *gpu)
     if (gpu->context && !gpu->hung) {
         arena_release(&gpu->open);
         arena_release(&gpu->judge);
-        arena_release(&gpu->kept);
         (void)gpu->driver.context_release(gpu->device); // also unpins host_words
         free(gpu->host_words);
     }
@@ -411,11 +408,8 @@ int gpu_seal(struct gpu *gpu, bool sealed, struct err *err)
     if (gpu->hung || gpu->broken) {
         return 0;
     }
-    cu_result result = arena_close(&gpu->judge, sealed);
-    if (result == CU_OK) {
-        result = arena_close(&gpu->kept, sealed);
-    }
-    return gpu_check(gpu, result, "changing the access to memory of the GPU", err);
+    return gpu_check(gpu, arena_close(&gpu->judge, sealed),
+                     "changing the access to memory of the GPU", err);
 }
 
 int gpu_flush(struct gpu *gpu, struct err *err)

@@ -76,7 +76,7 @@ struct gpu {
     // Memory at fixed addresses (executor/gpu/arena.h): what code of a candidate may see, and what
     // it may not. Areas below the two marks stay as long as the context; others belong to whoever
     // placed them and are given back by arena_rewind to the mark.
-    struct arena open, judge, kept;
+    struct arena open, judge;
     size_t open_mark, judge_mark;
     cu_pointer stamps;    // GPU_STAMP_BYTES in `open`, which kc_stamp writes
     cu_pointer flush;     // memory in `open` that is overwritten to flush the L2 cache
@@ -134,9 +134,8 @@ MUST_CHECK int gpu_scrub_local(struct gpu *gpu, size_t bytes, uint64_t key, stru
 // Queues overwriting the L2 cache with zeros, by writing three times its size.
 MUST_CHECK int gpu_flush(struct gpu *gpu, struct err *err);
 
-// Takes away the access to `judge` and `kept` from everything that runs on the GPU, or gives it
-// back. Nothing that uses them may be queued: wait before. After a hang or a fault this does
-// nothing.
+// Takes away the access to `judge` from everything that runs on the GPU, or gives it back. Nothing
+// that uses it may be queued: wait before. After a hang or a fault this does nothing.
 MUST_CHECK int gpu_seal(struct gpu *gpu, bool sealed, struct err *err);
 
 // Appends a zone. Returns false, and appends nothing, when the list is full.

@@ -2,10 +2,10 @@
 //
 //   | guard (16 KiB) | tensor, 256-byte aligned | guard (16 KiB) |
 //
-// The GPU harness, programs (scratch memory) and the oracle keep their tensors in these, in an arena
-// or, where no code of a candidate runs, in memory of their own. The module must not know what a
-// tensor means. The caller fills and checks the guards of all buffers at once, with the list of
-// zones that guarded_buffer_guards makes.
+// The GPU harness, programs (scratch memory) and the oracle keep their tensors in these, in an
+// arena or, where no code of a candidate runs, in memory of their own. The module must not know
+// what a tensor means. The caller fills and checks the guards of all buffers at once, with the list
+// of zones that guarded_buffer_guards makes.
 #ifndef EXECUTOR_GPU_GUARDED_BUFFER_H
 #define EXECUTOR_GPU_GUARDED_BUFFER_H
 
@@ -22,7 +22,8 @@ struct guarded_buffer {
 // and what it holds are lost then. ERR_LIMIT when the GPU has no memory left.
 MUST_CHECK int guarded_buffer_place(struct guarded_buffer *buffer, struct gpu *gpu, size_t bytes,
                                     struct err *err);
-// Places a tensor in an arena, which owns the memory. The buffer must have no allocation of its own.
+// Places a tensor in an arena, which owns the memory. The buffer must have no allocation of its
+// own.
 MUST_CHECK int guarded_buffer_place_in(struct guarded_buffer *buffer, struct arena *arena,
                                        size_t bytes, struct err *err);
 // Frees the memory. A buffer that was never placed must be zero.

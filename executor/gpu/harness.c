@@ -5,9 +5,33 @@
 #include <string.h>
 
 #define OVERHEAD_RUNS 16
-#define ARENA_STAYS ((size_t)1 << 30) // bytes that stay mapped for the next measurement
+#define ARENA_STAYS ((size_t)1 << 30)  // bytes that stay mapped for the next measurement
+#define VALUES_BYTES ((size_t)1 << 20) // for values of device variables, which most sources lack
 
 // ---- begin and end ----
+
+// Returns the bytes that the outputs of the largest benchmark case take, kept twice.
+static size_t kept_bytes(const struct problem *problem)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < problem->bench_count; i++) {
+        struct tensor_sizes sizes;
+        struct err ignored = ERR_INIT;
+        size_t bytes = 0;
+
+        if (tensor_sizes_of(problem, &problem->bench[i], &sizes, &ignored) != 0) {
+            continue; // which is told when the case is placed
+        }
+        for (size_t t = 0; t < problem->tensor_count; t++) {
+            if (tensor_is_output(&problem->tensor[t])) {
+                bytes += 2 * (sizes.bytes[t] + GUARD_BYTES + ARENA_ALIGN);
+            }
+        }
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
 
 // Times once what lies between two events when nothing is launched between them.
 static int time_nothing(struct gpu_harness *harness, double *ret_ns, struct err *err)
@@ -76,6 +100,11 @@ int gpu_harness_open(struct gpu_harness *harness, struct measurement *measuremen
     }
     rc = gpu_check(gpu, gpu->driver.event_create(&harness->end, CU_EVENT_DEFAULT),
                    "making an event", err);
+    if (rc != 0) {
+        return rc;
+    }
+    harness->values_end = gpu->judge.placed;
+    rc = arena_unite(&gpu->judge, kept_bytes(harness->problem) + VALUES_BYTES, ARENA_STAYS, err);
     return rc == 0 ? measure_overhead(harness, err) : rc;
 }
 
@@ -89,10 +118,8 @@ void gpu_harness_release(struct gpu_harness *harness)
     if (!gpu->hung && !gpu->broken) {
         arena_rewind(&gpu->open, gpu->open_mark);
         arena_rewind(&gpu->judge, gpu->judge_mark);
-        arena_rewind(&gpu->kept, 0);
         arena_trim(&gpu->open, ARENA_STAYS);
         arena_trim(&gpu->judge, ARENA_STAYS);
-        arena_trim(&gpu->kept, ARENA_STAYS);
     }
     if (!gpu->hung && harness->begin && harness->end) {
         (void)gpu->driver.event_destroy(harness->begin);
@@ -133,21 +160,30 @@ int gpu_harness_announce(struct gpu_harness *harness, const struct gpu_case *dat
 
 // ---- placing ----
 
-static int place_buffers(struct gpu_harness *harness, const struct gpu_case *data, bool keep,
-                         struct err *err)
+static int place_tensors(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
 {
     struct gpu *gpu = harness->gpu;
     int rc = 0;
 
     arena_rewind(&gpu->open, gpu->open_mark);
-    arena_rewind(&gpu->kept, 0);
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-        const struct tensor *tensor = &harness->problem->tensor[t];
-        size_t bytes = data->sizes.bytes[t];
+        rc = guarded_buffer_place_in(&harness->live[t], &gpu->open, data->sizes.bytes[t], err);
+    }
+    return rc;
+}
 
-        rc = guarded_buffer_place_in(&harness->live[t], &gpu->open, bytes, err);
-        for (size_t i = 0; i < 2 && rc == 0 && keep && tensor_is_output(tensor); i++) {
-            rc = guarded_buffer_place_in(&harness->kept[i][t], &gpu->kept, bytes, err);
+// Places where outputs are kept, behind the values of device variables.
+static int place_kept(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
+{
+    struct gpu *gpu = harness->gpu;
+    int rc = 0;
+
+    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
+        bool is_kept = tensor_is_output(&harness->problem->tensor[t]);
+
+        for (size_t i = 0; i < 2 && rc == 0 && is_kept; i++) {
+            rc = guarded_buffer_place_in(&harness->kept[i][t], &gpu->judge, data->sizes.bytes[t],
+                                         err);
         }
     }
     return rc;
@@ -179,13 +215,19 @@ static int prepare_arm(struct gpu_harness *harness, const struct gpu_case *data,
 static int place(struct gpu_harness *harness, const struct gpu_case *data, unsigned arms,
                  struct err *err)
 {
-    int rc = place_buffers(harness, data, (arms & 1u << ARM_BASELINE) != 0, err);
+    int rc = place_tensors(harness, data, err);
 
+    arena_rewind(&harness->gpu->judge, harness->values_end);
     for (enum arm_index arm = 0; arm < ARM_COUNT && rc == 0; arm++) {
         if (arms & (1u << arm)) {
             rc = prepare_arm(harness, data, arm, err);
         }
     }
+    if (rc != 0) {
+        return rc;
+    }
+    harness->values_end = harness->gpu->judge.placed; // preparing loads modules
+    rc = (arms & 1u << ARM_BASELINE) != 0 ? place_kept(harness, data, err) : 0;
     if (rc != 0) {
         return rc;
     }

@@ -8,16 +8,17 @@
 //
 // - All that code of a candidate can address of the executor's memory is one arena (gpu->open). Of
 //   each case it holds the tensors, which the arms share at the same addresses, the scratch memory
-//   of the arms, the memory that flushes the cache, and two stamps. Every other byte holds a pattern,
-//   and so does the scratch memory of an arm while the arm does not run. gpu_harness_inspect finds
-//   whoever has written elsewhere.
-// - What no launch may see is in two arenas that are closed while one runs: result words, values of
-//   device variables, outputs that are kept.
+//   of the arms, the memory that flushes the cache, and two stamps. Every other byte holds a
+//   pattern, and so does the scratch memory of an arm while the arm does not run.
+//   gpu_harness_inspect finds whoever has written elsewhere.
+// - What no launch may see is in another arena (gpu->judge), which is closed while one runs: result
+//   words, values of device variables, outputs that are kept. It is one piece of memory, made for
+//   the largest case before anything is placed in it.
 // - Inputs are made in place before each launch, and compared with what they must be after it.
 // - Before a launch, outputs and shared memory are poisoned; after it, device variables and scratch
 //   memory are given back what they had.
-// - The oracle compares outputs with what is expected: all that is launched for verification, and of
-//   the timed launches those that the caller picks and those whose digest does not look like the
+// - The oracle compares outputs with what is expected: all that is launched for verification, and
+//   of the timed launches those that the caller picks and those whose digest does not look like the
 //   baseline's.
 #ifndef EXECUTOR_GPU_HARNESS_H
 #define EXECUTOR_GPU_HARNESS_H
@@ -70,6 +71,7 @@ struct gpu_harness {
     struct guarded_buffer live[PROBLEM_TENSOR_MAX];    // what the programs work on
     struct guarded_buffer kept[2][PROBLEM_TENSOR_MAX]; // outputs of the second arm's last launches,
                                                        // on an even and on an odd content
+    size_t values_end; // of the judge's arena, as far as values of device variables are in it
     const struct gpu_case *placed; // the case that the buffers are placed for; NULL: none
     unsigned arms;                 // that are placed, bits 1 << enum arm_index
     struct gpu_zones elsewhere;    // all of the open arena but tensors, stamps and flushing memory

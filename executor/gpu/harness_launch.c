@@ -1,10 +1,10 @@
 // Design note. One launch is queued in two parts, and the host waits after each:
 //
-//   close the arenas `judge` and `kept`
+//   close the arena `judge`
 //     make the inputs; poison outputs, local and shared memory; clear scratch memory
 //     timed: 0 to 3 extra launches, stamp, caches, event, the arm's launches, event, stamp
 //     untimed: stamp, the arm's launches, stamp
-//   open them
+//   open it
 //     compare the guards and the inputs, digest every output, keep those of the second arm
 //     restore device variables and the pattern in scratch memory; copy the results to the host
 //
@@ -13,10 +13,10 @@
 // otherwise a candidate could have its slow launches taken for disturbed ones. The order of the
 // timed calls is part of what was measured (docs/measuring.md): leave it as it is.
 //
-// What a launch costs, beside itself and the flush, from the figures of an H200 and the sizes of the
-// tensors: making the inputs and comparing them, 0.1 ms each for 64 M floats, less for fewer;
-// poisoning, digesting and keeping outputs, 3 times their bytes at 2 to 4 TB/s; four changes of
-// access, 3 us each, while what is kept is small; two waits and about ten short kernels, 60 us.
+// What a launch costs, beside itself and the flush, from the figures of an H200 and the sizes of
+// the tensors: making the inputs and comparing them, 0.1 ms each for 64 M floats, less for fewer;
+// poisoning, digesting and keeping outputs, 3 times their bytes at 2 to 4 TB/s; two changes of
+// access, 50 us together while what is kept is small; two waits and about ten short kernels, 60 us.
 #include "common/clock.h"
 #include "executor/gpu/harness_words.h"
 #include <math.h>

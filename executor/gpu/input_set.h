@@ -33,8 +33,8 @@ MUST_CHECK int input_set_fill(const struct input_set *set, struct gpu *gpu,
                               const struct guarded_buffer *buffer, const struct tensor_sizes *sizes,
                               struct err *err);
 
-// Queues comparing the buffer with the set's values: adds the number of places that differ to result
-// word `at`.
+// Queues comparing the buffer with the set's values: adds the number of places that differ to
+// result word `at`.
 MUST_CHECK int input_set_check(const struct input_set *set, struct gpu *gpu,
                                const struct problem *problem, size_t tensor,
                                const struct guarded_buffer *buffer,

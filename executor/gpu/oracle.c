@@ -164,7 +164,7 @@ int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err
 
 static const struct arena *shared_arena(const struct gpu *gpu, size_t number)
 {
-    return number == 0 ? &gpu->open : &gpu->kept;
+    return number == 0 ? &gpu->open : &gpu->judge;
 }
 
 // Has the oracle keep its first `count` chunks of the arena, and map chunk number `count` behind

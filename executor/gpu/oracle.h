@@ -1,8 +1,8 @@
 // The oracle: a child process with a CUDA context of its own. It runs the problem's reference and
 // holds the outputs that are expected, so that these are never in memory that a candidate's device
-// code can reach. It makes the inputs itself, from their name (struct input_set). It maps the memory
-// of the caller's arenas in which outputs are, and so finds them where they were computed; nothing
-// of its own is mapped by the caller.
+// code can reach. It makes the inputs itself, from their name (struct input_set). It maps the
+// memory of the caller's arenas in which outputs are, and so finds them where they were computed;
+// nothing of its own is mapped by the caller.
 //
 // The serving mode of kcast-exec starts it, the GPU harness asks it, one request at a time. An
 // error of the oracle is a failure of the machine, of kernelcast or of the problem, never the
@@ -21,7 +21,7 @@
 struct oracle {
     pid_t pid;             // 0: there is no process
     int socket;            // to the process; -1: none
-    struct oracle_shared { // what it has mapped of the caller's arenas, in the order open, kept
+    struct oracle_shared { // what it has mapped of the caller's arenas, in the order open, judge
         uint64_t serial[ARENA_CHUNKS];
         size_t count;
     } shared[ORACLE_SHARED];
@@ -50,8 +50,8 @@ MUST_CHECK int oracle_setup(struct oracle *oracle, const struct bytes *problem,
 // Has the oracle compute the expected outputs for this input data. Returns at once: the oracle
 // works while the caller goes on. Its failure is reported by the next oracle_check.
 MUST_CHECK int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err);
-// Compares output number `tensor`, which lies at `from` in the open or the kept arena of gpu, with
-// what is expected for the input data. Nothing may be running that was queued on gpu.
+// Compares output number `tensor`, which lies at `from` in the open arena or the judge's of gpu,
+// with what is expected for the input data. Nothing may be running that was queued on gpu.
 MUST_CHECK int oracle_check(struct oracle *oracle, const struct gpu *gpu,
                             const struct input_set *set, size_t tensor, cu_pointer from,
                             struct oracle_answer *ret, struct err *err);

@@ -1,5 +1,5 @@
-// Design note. What the oracle does with outputs: those of the candidate, in the caller's memory, are
-// compared with what is expected. And when a baseline has failed in the process in which the
+// Design note. What the oracle does with outputs: those of the candidate, in the caller's memory,
+// are compared with what is expected. And when a baseline has failed in the process in which the
 // candidate has run, it is run here once more, in a context that no code of a candidate has ever
 // been in: whether it fails here too says whose failure it was.
 #include "common/clock.h"

@@ -34,8 +34,8 @@ struct oracle_process {
     struct err failure; // of an EXPECT that no CHECK has reported yet
 };
 
-// Finds the expected outputs of the set in the cache, or computes them. The process owns *ret, until
-// other outputs are computed.
+// Finds the expected outputs of the set in the cache, or computes them. The process owns *ret,
+// until other outputs are computed.
 MUST_CHECK int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
                                      struct expected **ret, struct err *err);
 // Places the inputs of the set and queues filling them. Sets tensors->tensor of each.

@@ -31,7 +31,7 @@ struct oracle_request {
     enum oracle_operation operation;
     struct input_set set; // EXPECT, CHECK and ALONE
     uint64_t tensor;      // CHECK: number of the output
-    uint64_t arena;       // SHARE, CHECK: 0 the caller's open one, 1 the kept one
+    uint64_t arena;       // SHARE, CHECK: 0 the caller's open one, 1 the judge's
     uint64_t offset;      // CHECK: where the output is in it
     uint64_t chunks;      // SHARE: how many chunks stay
     uint64_t bytes;       // SHARE: of the chunk that is added. One more byte follows the

@@ -22,8 +22,8 @@ struct elf_facts {
 
 // ERR_INVALID, with a sentence, when the object is no shared object of this machine, its tables are
 // damaged, or there is something in it that gcc and ld do not make with our flags. When it returns
-// 0 and runs_when_loaded and has_ifunc are false and needs is empty, the dynamic loader runs no code
-// of the object.
+// 0 and runs_when_loaded and has_ifunc are false and needs is empty, the dynamic loader runs no
+// code of the object.
 MUST_CHECK int elf_inspect(const struct bytes *object, struct elf_facts *ret, struct err *err);
 
 // Whether the object names this library. False when the object cannot be read.

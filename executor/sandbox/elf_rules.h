@@ -30,9 +30,10 @@ enum elf_rule {
 };
 #define ELF_RULES_ALL ((1U << ELF_RULE_COUNT) - 1)
 
-// Holds the object against the rules of the set (bits 1 << enum elf_rule). ERR_INVALID with a sentence about the first rule that is broken.
-// Initialisers and libraries break no rule: they are facts, which executor/sandbox/elf.c finds, and
-// so are resolver functions, which are found here on the way: *ret_ifunc is written in any case.
+// Holds the object against the rules of the set (bits 1 << enum elf_rule). ERR_INVALID with a
+// sentence about the first rule that is broken. Initialisers and libraries break no rule: they are
+// facts, which executor/sandbox/elf.c finds, and so are resolver functions, which are found here on
+// the way: *ret_ifunc is written in any case.
 MUST_CHECK int elf_rules_check(const struct elf_view *view, unsigned rules, bool *ret_ifunc,
                                struct err *err);
 

@@ -1,7 +1,7 @@
 // Design note. The loader looks symbols up by name, so a relocation against one symbol can end at
 // another of that name, and dlsym at one that no relocation names. Therefore every symbol is looked
-// at: their number is that of the hash table, which the loader searches. With a GNU hash table it is
-// found by following the last chain to its end; each other chain ends there at the latest.
+// at: their number is that of the hash table, which the loader searches. With a GNU hash table it
+// is found by following the last chain to its end; each other chain ends there at the latest.
 #include "executor/sandbox/elf_tables.h"
 #include <string.h>
 

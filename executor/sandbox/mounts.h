@@ -15,8 +15,8 @@ MUST_CHECK int mounts_make_dir(const char *path, mode_t mode, struct err *err);
 // Makes the directories above a path: "usr" and "usr/lib" for "usr/lib/gcc".
 MUST_CHECK int mounts_make_parents(const char *path, struct err *err);
 
-// Makes `name` what the host has at /name: the same link, or the same file or directory with what is
-// mounted below it. Makes nothing, and no error, where the host has nothing.
+// Makes `name` what the host has at /name: the same link, or the same file or directory with what
+// is mounted below it. Makes nothing, and no error, where the host has nothing.
 MUST_CHECK int mounts_bind(const char *name, struct err *err);
 
 // The same for a host's path that is not that of the new root.

@@ -16,8 +16,8 @@
 
 #define JAIL_FILES 256
 
-// Processor time gets a second more as its hard limit. Otherwise its end would be a SIGKILL, which is
-// also how a lack of memory ends a process.
+// Processor time gets a second more as its hard limit. Otherwise its end would be a SIGKILL, which
+// is also how a lack of memory ends a process.
 static int limit_one(int resource, uint64_t value, const char *name, struct err *err)
 {
     struct rlimit limit = {.rlim_cur = value, .rlim_max = value + (resource == RLIMIT_CPU)}, now;
@@ -92,8 +92,8 @@ static void drop_user(void)
     (void)!setresuid(SANDBOX_ID, SANDBOX_ID, SANDBOX_ID);
 }
 
-// Overwrites the variables, which the child could read in its memory however few are left to getenv.
-// They may name folders, people and keys of the host.
+// Overwrites the variables, which the child could read in its memory however few are left to
+// getenv. They may name folders, people and keys of the host.
 static void wipe_environment(void)
 {
     for (char **variable = environ; variable && *variable; variable++) {

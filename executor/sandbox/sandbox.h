@@ -98,10 +98,10 @@ struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox);
 // Called in the child: sets hard and soft limits, which are the same but for processor time.
 MUST_CHECK int sandbox_limit(const struct sandbox_limits *limits, struct err *err);
 
-// Called in the child: wipes the environment, drops every capability and the bounding set, changes the user where there is
-// no user namespace, sets no_new_privs, and has the child die with its parent. alive_fd is a
-// descriptor whose other end only the parent holds: the child exits at once if that is closed
-// already. -1: there is none.
+// Called in the child: wipes the environment, drops every capability and the bounding set, changes
+// the user where there is no user namespace, sets no_new_privs, and has the child die with its
+// parent. alive_fd is a descriptor whose other end only the parent holds: the child exits at once
+// if that is closed already. -1: there is none.
 MUST_CHECK int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct err *err);
 
 // Called in the child, before sandbox_drop: mounts a tmpfs of this many bytes over SANDBOX_DIR in a

@@ -182,7 +182,9 @@ static int bind_tool(const char *folder, const char *tool, struct err *err)
 
 int toolchain_bind(struct err *err)
 {
-    static const char *const folder[] = {"usr/include", "usr/lib/gcc", "usr/libexec/gcc"};
+    // On Debian 13 the kernel's headers are links into usr/lib/linux.
+    static const char *const folder[] = {"usr/include", "usr/lib/linux/uapi", "usr/lib/gcc",
+                                         "usr/libexec/gcc"};
     static const char *const bin[] = {"/usr/local/bin", "/usr/bin"};
     static const char *const tool[] = {"gcc",     "as",         "ld",         "ld.bfd",
                                        "objdump", TRIPLE "-as", TRIPLE "-ld", TRIPLE "-ld.bfd"};

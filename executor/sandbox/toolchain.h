@@ -1,5 +1,5 @@
-// What of the host's file system a compile jail has; for executor/sandbox/root.c only. Everything is
-// bound read-only into the root that is being built, which is the working directory. It must not
+// What of the host's file system a compile jail has; for executor/sandbox/root.c only. Everything
+// is bound read-only into the root that is being built, which is the working directory. It must not
 // know how a compiler is called.
 #ifndef EXECUTOR_SANDBOX_TOOLCHAIN_H
 #define EXECUTOR_SANDBOX_TOOLCHAIN_H

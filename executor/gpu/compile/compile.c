@@ -3,8 +3,8 @@
 // benchmark cases for a baseline or a reference. Every other source is compiled once. The first
 // variant that is refused ends the compilation, and its reason is the outcome's.
 //
-// Each variant may use max_seconds of processor time, and all of them VARIANTS_SECONDS times as much.
-// The wall time is that of all variants together, since the daemon waits for all of them.
+// Each variant may use max_seconds of processor time, and all of them VARIANTS_SECONDS times as
+// much. The wall time is that of all variants together, since the daemon waits for all of them.
 //
 // Features are those of the first variant, the one of the first benchmark case. A plan for features
 // alone therefore gets an incomplete object, which has no other variant. A later plan gives that

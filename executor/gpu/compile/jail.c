@@ -1,8 +1,8 @@
 // Design note. The compile server is started when it is first needed and after it has failed. When
 // it does not answer in time, the compilation has run out of wall time; when its socket closes, the
 // compilation counts as one that the compiler did not survive. In either case it is killed, and the
-// next compilation starts another server. The answer lies in memory that the jail can still write to,
-// so lengths are copied before they are checked and used.
+// next compilation starts another server. The answer lies in memory that the jail can still write
+// to, so lengths are copied before they are checked and used.
 #include "executor/gpu/compile/jail.h"
 #include "common/clock.h"
 #include "executor/gpu/compile/jail_wire.h"
@@ -23,7 +23,8 @@
 #define START_SECONDS 30 // limit of the server's start, which includes a compilation
 #define GRACE_SECONDS 5  // for the server to notice that its child takes too long
 
-// What comes of waiting for the server: it has sent a message, has gone, or has sent nothing in time.
+// What comes of waiting for the server: it has sent a message, has gone, or has sent nothing in
+// time.
 enum server_state { SERVER_ANSWERED, SERVER_GONE, SERVER_LATE };
 
 void cuda_jail_init(struct cuda_jail *jail, struct zygote *zygote, struct toolkit *toolkit_take,

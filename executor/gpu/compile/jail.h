@@ -65,8 +65,8 @@ void cuda_jail_release(struct cuda_jail *jail);
 MUST_CHECK int cuda_jail_start(struct cuda_jail *jail, struct err *err);
 
 // Compiles a source in the jail, which is started if needed. The output is valid only when
-// ret_report->end is CUDA_JAIL_DONE. Its lengths have been checked, its contents are not to be trusted. An error is a
-// failure of the machine.
+// ret_report->end is CUDA_JAIL_DONE. Its lengths have been checked, its contents are not to be
+// trusted. An error is a failure of the machine.
 MUST_CHECK int cuda_jail_compile(struct cuda_jail *jail, const struct nvrtc_input *input,
                                  const struct cuda_jail_limits *limits,
                                  struct cuda_jail_report *ret_report, struct nvrtc_output *ret,

@@ -19,8 +19,8 @@
 #define JAIL_REQUEST_BYTES ((size_t)16 << 20)
 #define JAIL_SYMBOL_MAX 4096
 
-// What the compile server is told when it is cloned. Its descriptor 0 is the socket, 1 the memory, 2
-// the file that becomes the stderr of its children.
+// What the compile server is told when it is cloned. Its descriptor 0 is the socket, 1 the memory,
+// 2 the file that becomes the stderr of its children.
 struct jail_spec {
     char nvrtc[256], nvdisasm[256]; // paths relative to the toolkit; nvdisasm may be ""
 };

@@ -10,8 +10,8 @@
 
 // Whether the compiler was ended when its processor time was used up.
 bool refusal_is_slow(const struct compile_plan *plan, const struct cuda_jail_report *report);
-// Refuses the source when the compiler did not come to its end. A compiler that ran out of wall time
-// alone is not the source's fault and is not for here.
+// Refuses the source when the compiler did not come to its end. A compiler that ran out of wall
+// time alone is not the source's fault and is not for here.
 void refusal_by_end(struct compiled *compiled, const struct compile_plan *plan,
                     const struct cuda_jail_report *report);
 // Refuses a source that the compiler refuses, with its first error, or else with its first words,

@@ -2,8 +2,8 @@
 #include "executor/gpu/compile/nvrtc.h"
 #include "executor/gpu/compile/toolkit.h"
 
-// The assembler puts the text of the three .cu files here, one behind the other. It finds the file because make runs
-// the compiler in the root of the source tree.
+// The assembler puts the text of the three .cu files here, one behind the other. It finds the file
+// because make runs the compiler in the root of the source tree.
 __asm__(".section .rodata\n"
         "kernels_text:\n"
         ".incbin \"executor/gpu/device/kernels_base.cu\"\n"

@@ -6,8 +6,8 @@
 #include "common/err.h"
 #include "common/mem.h"
 
-// Compiles executor/gpu/device/kernels*.cu, whose text is part of this program, for a target ("sm_90"). The
-// caller owns the cubin. ERR_NOT_FOUND when the machine has no NVRTC.
+// Compiles executor/gpu/device/kernels*.cu, whose text is part of this program, for a target
+// ("sm_90"). The caller owns the cubin. ERR_NOT_FOUND when the machine has no NVRTC.
 MUST_CHECK int kernels_build(const char *target, struct bytes *ret_cubin, struct err *err);
 
 #endif

@@ -109,10 +109,18 @@ KC_DEVICE kc_u64 kc_random(kc_u64 key, kc_u64 counter)
     return kc_mix(key + (counter + 1) * 0x9e3779b97f4a7c15ULL);
 }
 
+// What inputs are made of. kc_random can be inverted, and elements show most bits of what they were
+// made of: without the second secret a kernel would have the key after some thousand tries, and
+// could compute its inputs instead of reading them.
+KC_DEVICE kc_u64 kc_input_bits(kc_u64 key, kc_u64 counter)
+{
+    return kc_random(key, counter) ^ kc_random(kc_random(~key, 0), 1);
+}
+
 // Uniform in (0, 1).
 KC_DEVICE double kc_unit(kc_u64 key, kc_u64 counter)
 {
-    return ((double)(kc_random(key, counter) >> 12) + 0.5) * (1.0 / 4503599627370496.0);
+    return ((double)(kc_input_bits(key, counter) >> 12) + 0.5) * (1.0 / 4503599627370496.0);
 }
 
 // ---- number formats: the numbers of enum dtype (problem/problem.h) ----

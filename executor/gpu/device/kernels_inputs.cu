@@ -59,12 +59,12 @@ KC_DEVICE double kc_value(int distribution, double a, double b, kc_u64 key, kc_u
         return kc_zipf(key, index, a < 1.0 ? 1.0 : floor(a), b);
     case KC_WIDE: {
         double magnitude = exp(log(a) + u * (log(b) - log(a)));
-        return (kc_random(~key, index) & 1) != 0 ? -magnitude : magnitude;
+        return (kc_input_bits(~key, index) & 1) != 0 ? -magnitude : magnitude;
     }
     case KC_SORTED: // one value in each of `count` equal intervals
         return a + (b - a) * (((double)index + u) / (double)count);
     default: // one-hot
-        return kc_random(key, index / last) % last == index % last ? 1.0 : 0.0;
+        return kc_input_bits(key, index / last) % last == index % last ? 1.0 : 0.0;
     }
 }
 
@@ -100,7 +100,7 @@ KC_DEVICE float kc_single(int distribution, float a, float b, unsigned bits)
 KC_DEVICE void kc_pair(int distribution, float a, float b, kc_u64 key, kc_u64 pair, float *first,
                        float *second)
 {
-    kc_u64 random = kc_random(key, pair);
+    kc_u64 random = kc_input_bits(key, pair);
     unsigned high = (unsigned)(random >> 32), low = (unsigned)random;
 
     if (distribution == KC_NORMAL) { // Box and Muller 1958
