@@ -7,20 +7,19 @@
 #include "common/options.h"
 #include "common/printable.h"
 #include "common/ready.h"
+#include "common/state_dir.h"
 #include "common/strbuf.h"
 #include "common/version.h"
+#include "common/wrap.h"
 #include "daemon/daemon.h"
 #include "net/rpc/service.h"
 #include <errno.h>
 #include <linux/close_range.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-
-#define LARGE_BUFFER (128 << 10) // bytes
 
 // The options, as option_table fills them.
 struct settings {
@@ -57,7 +56,8 @@ static const struct option_row option_table[] = {
     {"config", 'c', OPTION_TEXT, AT(config), "FILE", NULL, 0, 0, NULL,
      "read options from the [kcastd] section of this INI file first"},
     {"listen", 'l', OPTION_TEXT, AT(listen), "URL", KCAST_DEFAULT_POOL, 0, 0, NULL,
-     "where to serve: tcp:// on loopback only, tls:// anywhere; port 0 picks a free one"},
+     "where to serve: tcp:// on loopback only, tls:// (or tls+tcp://) anywhere; port 0 picks a "
+     "free one"},
     IDENTITY_OPTION_ROWS(AT(files)),
     {"http", 0, OPTION_TEXT, AT(http), "ADDRESS", "", 0, 0, NULL,
      "serve /metrics, /healthz and /status.json there, 127.0.0.1:7412 for example; loopback only,"
@@ -67,8 +67,8 @@ static const struct option_row option_table[] = {
      "all but"
      " one, at most four"},
     {"state", 's', OPTION_TEXT, AT(state), "DIR", NULL, 0, 0, NULL,
-     "ledger and blobs; default: $STATE_DIRECTORY, $XDG_STATE_HOME/kernelcast/kcastd,"
-     " ~/.local/state/kernelcast/kcastd, or for root /var/lib/kernelcast"},
+     "ledger and blobs; default: $STATE_DIRECTORY, else $XDG_STATE_HOME/kernelcast/kcastd, else for"
+     " root /var/lib/kernelcast and for others ~/.local/state/kernelcast/kcastd"},
     {"sandbox", 0, OPTION_CHOICE, AT(sandbox), "WHETHER", "on", 0, 0, "on|off",
      "off runs candidates unprotected: for development only"},
     {"compile-jobs", 'j', OPTION_U64, AT(compile_jobs), "N", "0", 0, 64, NULL,
@@ -164,28 +164,6 @@ static int read_settings(struct settings *settings, int argc, char **argv, struc
     free(args);
     free(config);
     return rc;
-}
-
-static char *default_state_dir(struct err *err)
-{
-    const char *systemd = getenv("STATE_DIRECTORY");
-    const char *xdg = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-
-    if (systemd && systemd[0] == '/') {
-        return xstrndup(systemd, strcspn(systemd, ":"));
-    }
-    if (geteuid() == 0) {
-        return xstrdup("/var/lib/kernelcast");
-    }
-    if (xdg && xdg[0] == '/') {
-        return xasprintf("%s/kernelcast/kcastd", xdg);
-    }
-    if (home && home[0] == '/') {
-        return xasprintf("%s/.local/state/kernelcast/kcastd", home);
-    }
-    (void)err_set(err, ERR_USAGE, "no state directory: set --state, XDG_STATE_HOME or HOME");
-    return NULL;
 }
 
 static uint64_t fault_pages(void)
@@ -407,14 +385,15 @@ static enum share_processes share_processes_of(const char *name)
 
 static int configure(struct daemon_config *config, struct settings *settings, struct err *err)
 {
+    int rc = 0;
     if (!settings->state || !settings->state[0]) {
         free(settings->state);
-        settings->state = default_state_dir(err);
+        settings->state = NULL;
+        rc = state_dir_default(&settings->state, "kcastd", "/var/lib/kernelcast", err);
     }
-    if (!settings->state) {
-        return (int)err->code;
+    if (rc != 0) {
+        return rc;
     }
-    int rc = 0;
     if (!settings->exec || !settings->exec[0]) {
         free(settings->exec);
         settings->exec = NULL;
@@ -457,13 +436,12 @@ static int configure(struct daemon_config *config, struct settings *settings, st
 
 int main(int argc, char **argv)
 {
+    file_open_standard();
     (void)signal(SIGPIPE, SIG_IGN);
     // Executors must not inherit files that the parent process has left open.
     (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     service_raise_file_limit();
-    // Large buffers go back to the system when they are freed. By default glibc raises this
-    // threshold with the largest freed buffer and keeps the memory.
-    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BUFFER);
+    mem_reuse_buffers();
     struct settings settings = {0};
     struct daemon_config config = {0};
     struct err err = ERR_INIT;
@@ -471,7 +449,7 @@ int main(int argc, char **argv)
     if (read_settings(&settings, argc, argv, &err) != 0) {
         rc = failed(&err);
     } else if (settings.help) {
-        printable_print_lines(stdout, "Usage: kcastd [OPTION…]\nServes devices to kcast.\n\n");
+        wrap_print(stdout, "usage: kcastd [OPTION…]\n\nServes devices to kcast.\n\noptions:\n");
         options_print(option_table, stdout);
         rc = EXIT_OK;
     } else if (settings.version) {

@@ -1,6 +1,9 @@
 #include "daemon/monitor.h"
 #include "daemon/metrics.h"
 #include "daemon/status.h"
+#include "net/rpc/service.h"
+#include "proto/status_json.h"
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +35,13 @@ static void serve_status(const struct monitor *monitor, struct http_answer *answ
     struct status status;
 
     status_fill(&status, monitor->parts, &everybody, true);
-    message_json(&status_message, &status, &answer->body);
+    json_t *json =
+        status_json(&status, monitor->parts->service ? service_url(monitor->parts->service) : NULL);
+    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(json);
+    strbuf_adds(&answer->body, text ? text : "{}");
     strbuf_addc(&answer->body, '\n');
+    free(text);
     message_clear(&status_message, &status);
     answer->type = "application/json";
 }

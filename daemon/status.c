@@ -12,6 +12,7 @@
 #include "daemon/state/job_table.h"
 #include "daemon/store/ledger.h"
 #include "net/rpc/service.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -97,6 +98,16 @@ static void add_load(struct status *status, const struct daemon_parts *parts,
     load->device_seconds = used->device_seconds;
     load->compile_seconds = used->compile_seconds;
     load->measured = used->measured;
+    load->problem = used->problem ? xstrdup(used->problem) : NULL;
+    load->planned = used->planned;
+    load->planned_seconds = used->name ? used->planned_seconds : (double)NAN;
+    if (used->name && !isnan(used->best[0])) {
+        load->best = xcalloc(1, sizeof(*load->best));
+        message_init(&estimate_message, load->best);
+        load->best->log2 = used->best[0];
+        load->best->lo = used->best[1];
+        load->best->hi = used->best[2];
+    }
     fill_stages(load, parts, used->path);
 }
 

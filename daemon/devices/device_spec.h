@@ -25,10 +25,9 @@ struct device_spec {
 MUST_CHECK int device_spec_parse(struct device_spec *ret, const char *spec, struct err *err);
 
 // Adds the GPUs that are asked for to the devices, and logs those that cannot be used. A GPU whose
-// kernels can read the executor's memory, where a candidate might find how it is judged, can be used
-// only with device_spec->pageable. Takes what
-// it needs out of the outcome of the probe. ERR_NOT_FOUND when a GPU that must be there is not,
-// with the outcome's reason.
+// kernels can read the executor's memory, where a candidate might find how it is judged, can be
+// used only with device_spec->pageable. Takes what it needs out of the outcome of the probe.
+// ERR_NOT_FOUND when a GPU that must be there is not, with the outcome's reason.
 MUST_CHECK int device_spec_gpus(const struct device_spec *device_spec,
                                 struct cuda_probe_outcome *outcome, struct devices *devices,
                                 struct err *err);

@@ -17,9 +17,9 @@ struct held_minute {
 
 // The device was held during this time.
 void held_minute_add(struct held_minute *minute, uint64_t from_ns, uint64_t to_ns);
-// Sets the parts of the time since started_ns, and of the last minute of it, for which jobs held the
-// device, 0 to 1; the hold that lasts is counted. started_ns: when the daemon began to serve. Of the
-// second that the minute begins in as much counts as lies in the minute.
+// Sets the parts of the time since started_ns, and of the last minute of it, for which jobs held
+// the device, 0 to 1; the hold that lasts is counted. started_ns: when the daemon began to serve.
+// Of the second that the minute begins in as much counts as lies in the minute.
 void device_utilisation(const struct device *device, uint64_t started_ns, uint64_t now_ns,
                         double *ret_start, double *ret_minute);
 

@@ -2,8 +2,8 @@
 // the numbers of jobs whose result is not in memory are noted. When the ledger has read these
 // results, they are filled in and the reply is sent in the caller's turn. If another client
 // acknowledges a job between the steps, its result is gone for everybody, and the reply says DONE
-// without a result. If the job is still there, its result was damaged. The job is then forgotten and
-// told as unknown, and whoever waits for it submits it again, under the same key.
+// without a result. If the job is still there, its result was damaged. The job is then forgotten
+// and told as unknown, and whoever waits for it submits it again, under the same key.
 #include "daemon/jobs/answer.h"
 #include "common/clock.h"
 #include "common/log.h"

@@ -21,9 +21,9 @@ void answers_free(struct answers *answers);            // none may be pending; N
 size_t answers_pending(const struct answers *answers); // exchanges that wait for the ledger
 
 // Replies with the message `waited`: those of the jobs that have finished, in the order of `jobs`,
-// at most ANSWER_RESULTS_MAX of them and about ANSWER_BYTES_MAX, with their results; and the numbers
-// that are no jobs of the caller. No number may be there twice. Answers the exchange, at once or
-// after the ledger has been read, for which callers take turns.
+// at most ANSWER_RESULTS_MAX of them and about ANSWER_BYTES_MAX, with their results; and the
+// numbers that are no jobs of the caller. No number may be there twice. Answers the exchange, at
+// once or after the ledger has been read, for which callers take turns.
 void answer_waited(struct answers *answers, struct exchange *exchange, const uint64_t *jobs,
                    size_t count);
 

@@ -24,6 +24,7 @@
 // jobs stay in the queue until the hour has some budget again.
 #include "daemon/jobs/lifecycle.h"
 #include "common/log.h"
+#include "common/mem.h"
 #include "daemon/jobs/charging.h"
 #include "daemon/jobs/completion.h"
 #include "daemon/jobs/first_device.h"
@@ -34,6 +35,7 @@
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
 #include <stdlib.h>
+#include <string.h>
 
 // A measurement setup has a running mean of the seconds that its measurements hold a device. This
 // is the weight of the old mean when a new measurement is added.
@@ -86,8 +88,8 @@ static void prepare(void *owner, struct job *job, const struct queue_grant *gran
     preparation_start(lifecycle->parts, &lifecycle->preparation, job, grant);
 }
 
-// A job that measures a candidate again does so on another device, where there is one that is idle or
-// soon will be: what a single device gets wrong is not wrong twice alike.
+// A job that measures a candidate again does so on another device, where there is one that is idle
+// or soon will be: what a single device gets wrong is not wrong twice alike.
 static void avoid_first_device(const struct lifecycle *lifecycle, struct job *job)
 {
     if (job->fresh && job->attempt == 0) {
@@ -250,12 +252,32 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
     lifecycle_admit(lifecycle, job);
 }
 
-static void count_run(struct counters *counters, const struct run_end *end)
+// Keeps what people who watch want to know of the search: its problem and its best candidate.
+static void keep_best(struct counters_search *search, const struct job *job,
+                      const struct run_end *end)
+{
+    const char *problem = job ? job->setup->name : NULL;
+    const struct result *result = end->outcome == RUN_RESULT ? end->result : NULL;
+
+    if (problem && (!search->problem || strcmp(search->problem, problem) != 0)) {
+        free(search->problem);
+        search->problem = xstrdup(problem);
+    }
+    if (result && result->speedup && verdict_is_ratio(result->verdict) &&
+        !(result->speedup->log2 <= search->best[0])) {
+        search->best[0] = result->speedup->log2;
+        search->best[1] = result->speedup->lo;
+        search->best[2] = result->speedup->hi;
+    }
+}
+
+static void count_run(struct counters *counters, const struct job *job, const struct run_end *end)
 {
     struct counters_search *search = counters_search(counters, end->tenant, end->search);
 
     search->device_seconds += end->held_s;
     search->measured += end->outcome == RUN_RESULT;
+    keep_best(search, job, end);
     counters->device_seconds += end->held_s;
     counters->lost += end->outcome == RUN_LOST;
 }
@@ -278,7 +300,7 @@ static void on_measured(void *owner, struct job *job, struct run_end *end)
     struct lifecycle *lifecycle = owner;
     const struct daemon_parts *parts = lifecycle->parts;
 
-    count_run(parts->counters, end);
+    count_run(parts->counters, job, end);
     scheduler_measured(parts->scheduler, end->held_s);
     charging_save(parts); // the ledger gets what was used before the job's end
     switch (end->outcome) {

@@ -1,6 +1,6 @@
-// Design note. The jobs stay in the queue, so shares, budgets and classes hold as they would without
-// this. Twice as many jobs are kept as are looked for: a job that was expected and overtaken is
-// likely to go soon. The one that was expected longest ago makes room.
+// Design note. The jobs stay in the queue, so shares, budgets and classes hold as they would
+// without this. Twice as many jobs are kept as are looked for: a job that was expected and
+// overtaken is likely to go soon. The one that was expected longest ago makes room.
 //
 // Looking for n jobs takes n times as long as taking one, so it is not done anew for every job that
 // begins, but when a quarter of them have gone; only the very next one is compared each time.

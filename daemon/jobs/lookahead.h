@@ -1,6 +1,6 @@
 // The READY jobs of one class of devices that are expected to go next, so that what their runs need
-// can be read while the devices measure something else. Who really goes next is decided when a device
-// is free; a wrong guess costs only the time of the reading. Used by scheduler.c alone.
+// can be read while the devices measure something else. Who really goes next is decided when a
+// device is free; a wrong guess costs only the time of the reading. Used by scheduler.c alone.
 #ifndef DAEMON_JOBS_LOOKAHEAD_H
 #define DAEMON_JOBS_LOOKAHEAD_H
 

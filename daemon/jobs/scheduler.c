@@ -11,9 +11,9 @@
 // own all cores (`exclusive`), nothing is compiled while something is measured. The two sides then
 // take turns by the seconds that each has used.
 //
-// When a device is free the queue decides who gets it, as late as that: nobody is promised a device.
-// But after each turn the jobs that are likely to go next are told to be `ahead` (lookahead.c), so
-// that what their measurements need is there by then.
+// When a device is free the queue decides who gets it, as late as that: nobody is promised a
+// device. But after each turn the jobs that are likely to go next are told to be `ahead`
+// (lookahead.c), so that what their measurements need is there by then.
 //
 // Invariants: `preparing` is the number of unfinished grants of the preparation queue, and
 // `running` the number of devices that are held for jobs. Nothing begins after scheduler_stop.

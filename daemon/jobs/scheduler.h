@@ -11,13 +11,13 @@
 
 struct scheduler;
 
-// Callbacks of the scheduler. With `prepare` and `measure` the job is in no queue. The callee copies
-// the grant and finishes it exactly once: after `prepare` by scheduler_prepared, after `measure` by
-// queue_finish on the queue of the device's class, followed by scheduler_measured; both may come
-// within the call.
+// Callbacks of the scheduler. With `prepare` and `measure` the job is in no queue. The callee
+// copies the grant and finishes it exactly once: after `prepare` by scheduler_prepared, after
+// `measure` by queue_finish on the queue of the device's class, followed by scheduler_measured;
+// both may come within the call.
 struct scheduler_events {
-    // A READY job, which stays in its queue, is expected to be measured next: what that takes may be
-    // read. scheduler_was_read follows, once, when that has come back. Later comes `measure`, or
+    // A READY job, which stays in its queue, is expected to be measured next: what that takes may
+    // be read. scheduler_was_read follows, once, when that has come back. Later comes `measure`, or
     // `behind` when others go first after all; a job that is taken out of its queue gets neither.
     void (*ahead)(void *owner, struct job *job);
     void (*behind)(void *owner, struct job *job);

@@ -17,6 +17,7 @@
 #include "daemon/run/job_cache.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
+#include "daemon/state/counters.h"
 #include "daemon/state/job_table.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/cache.h"
@@ -319,6 +320,13 @@ static void journal(struct submission *submission)
     job->wanted_class = (uint8_t)submit->queue_class;
     job->cancel_requested = submission->cancelled;
     set_account(parts, job->search->account, submit);
+    // Not of callers who plan nothing: their searches are counted when they use a device.
+    if (submit->planned > 0 || !isnan(submit->planned_seconds)) {
+        struct counters_search *counted =
+            counters_search(parts->counters, submission->tenant, submit->search);
+        counted->planned = submit->planned;
+        counted->planned_seconds = submit->planned_seconds;
+    }
     submission_apply_spec(parts, job, submit->spec);
     job->device_class = job->setup->device_class;
     struct digest key;

@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 #define COMPILER_FLAGS "" // in addition to those that kcast-exec always uses
-// Changes whenever kcast-exec cuda-compile makes other objects of the same source, and whenever older
-// daemons cannot use the entries of the cache: since 2 an object may be incomplete.
+// Changes whenever kcast-exec cuda-compile makes other objects of the same source, and whenever
+// older daemons cannot use the entries of the cache: since 2 an object may be incomplete.
 #define COMPILER_CUDA_METHOD "kcast-cuda-compile-2"
 #define COMPILER_MEMORY_MAX ((uint64_t)4 << 30)  // address space of one compiler process, in bytes
 #define COMPILER_OUTPUT_MAX ((uint64_t)32 << 20) // object and scratch files, in bytes
-// The wall time of a compilation is this many times its processor time. A host on which compilers get
-// a tenth of a core each blames nobody, nor does one that stands still for minutes; a compiler that
-// waits for ever keeps its slot for no longer.
+// The wall time of a compilation is this many times its processor time. A host on which compilers
+// get a tenth of a core each blames nobody, nor does one that stands still for minutes; a compiler
+// that waits for ever keeps its slot for no longer.
 #define COMPILER_WALL_FACTOR 10
 
 struct compile_input {
@@ -53,10 +53,10 @@ uint64_t compile_input_wall_seconds(const struct daemon_limits *limits);
 bool compile_input_is_cuda(const struct compile_input *input);
 // The key in the cache: a digest of everything that the object depends on.
 struct digest compile_input_key(const struct compile_input *input, bool sandbox_off);
-// Returns a packed compile_plan, which the caller frees. blobs are the source, for cuda the problem,
-// and where known has an object that object; they are taken. Features that lack those of machine
-// code are left out where these are needed, so that they are made anew. Empty when the plan is
-// larger than a message may be.
+// Returns a packed compile_plan, which the caller frees. blobs are the source, for cuda the
+// problem, and where known has an object that object; they are taken. Features that lack those of
+// machine code are left out where these are needed, so that they are made anew. Empty when the plan
+// is larger than a message may be.
 struct bytes compile_input_plan(const struct compile_input *input,
                                 const struct daemon_limits *limits,
                                 const struct compile_known *known, struct bytes *blobs);

@@ -76,8 +76,8 @@ void compile_task_tell(struct compile_task *task, struct compile_answer *answer)
     }
 }
 
-// Tells the requesters and frees the task. Those that need more, because they joined it when it ran,
-// ask again and find what it made in the cache.
+// Tells the requesters and frees the task. Those that need more, because they joined it when it
+// ran, ask again and find what it made in the cache.
 static void finish_as(struct compile_task *task, struct compile_answer answer)
 {
     answer.seconds = task->seconds;

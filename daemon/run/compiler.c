@@ -11,10 +11,10 @@
 // it goes back to WAITING as often as the host cannot open a blob or start kcast-exec.
 //
 // Requests need more or less of a compilation: what the features need, or all variants; with or
-// without the features of machine code. A run makes what its requests need together. An entry of the
-// cache says what its object lacks. What it has is answered at once and given to the run that makes
-// the rest, whose object then takes its place. A request that needs more than the run under way
-// makes asks again at its end.
+// without the features of machine code. A run makes what its requests need together. An entry of
+// the cache says what its object lacks. What it has is answered at once and given to the run that
+// makes the rest, whose object then takes its place. A request that needs more than the run under
+// way makes asks again at its end.
 //
 // A task whose last request is cancelled leaves the table of keys at once, so that a new request
 // starts another task. It is freed when the operation under way for it has come back. A hit counts

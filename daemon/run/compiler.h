@@ -23,7 +23,8 @@ struct compile_task;
 
 // What a request gets; valid during on_done.
 struct compile_answer {
-    // With verdict NONE its object is stored, for features only perhaps an incomplete one. NULL: the compilation was lost, see reason.
+    // With verdict NONE its object is stored, for features only perhaps an incomplete one. NULL:
+    // the compilation was lost, see reason.
     const struct compiled *compiled;
     double seconds;       // spent for this request; 0 when others or the cache had it
     const char *reason;   // why it was lost: kcast-exec failed, the source is missing, …

@@ -4,15 +4,17 @@
 // where the scheduler has seen that the job is next in line; else they are got now, with the device
 // kept for the run. When all is there the executor is started:
 //
-//   run_prepare ─▶ AHEAD ──run_start──▶ PREPARING ──all there──▶ EXECUTING ──outcome or failure──▶ end
+//   run_prepare ─▶ AHEAD ──run_start──▶ PREPARING ──all there──▶ EXECUTING ──outcome or failure──▶
+//   end
 //                    └───run_forget──▶ (freed)       run_start of a job that was not prepared ┘
 //
 // The ledger is told that the job is RUNNING, so that a crash counts as an attempt. A job that is
 // only prepared is not RUNNING, so a crash then is none. On a GPU the executor is started while the
-// ledger writes, so that between two plans the GPU waits for no disk: what a crash of the host within
-// those milliseconds loses is one attempt, of a job that has had none. A job that has come through a
-// restart or lost an executor waits until the mark is written, and so does a job on a core, whose
-// process has to be started anyway; so a job that takes the host down does so once uncounted.
+// ledger writes, so that between two plans the GPU waits for no disk: what a crash of the host
+// within those milliseconds loses is one attempt, of a job that has had none. A job that has come
+// through a restart or lost an executor waits until the mark is written, and so does a job on a
+// core, whose process has to be started anyway; so a job that takes the host down does so once
+// uncounted.
 //
 // The device is kept for the run (device_lease) from run_start, but it counts as held, and the
 // search is charged, only from when a process is ready and has the plan (on_plan).

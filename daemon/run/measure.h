@@ -80,8 +80,8 @@ void run_forget(struct job *job);
 void run_ask_again(struct job *job, const struct digest *cache_key);
 struct digest run_cache_key(const struct daemon_parts *parts, const struct job *job);
 // Begins a run of the job (READY, in no queue) on the device (READY). job->run is the run until its
-// end, which may come within this call. grant comes from queue_take; the run finishes it and charges
-// the search's account. parts and events outlive the run.
+// end, which may come within this call. grant comes from queue_take; the run finishes it and
+// charges the search's account. parts and events outlive the run.
 void run_start(const struct daemon_parts *parts, const struct run_events *events, struct job *job,
                struct device *device, const struct queue_grant *grant);
 // Charges the search for the time that the device has been held until now.

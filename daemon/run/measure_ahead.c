@@ -1,10 +1,10 @@
-// What a run needs besides a device: its blobs, an answer of the result cache, its packed plan. It is
-// got ahead, or when the run has a device already.
+// What a run needs besides a device: its blobs, an answer of the result cache, its packed plan. It
+// is got ahead, or when the run has a device already.
 //
-// Design note. Up to three operations are under way for a run: the blobs, the question to the cache,
-// and the RUNNING mark in the ledger. `pending` counts them, and when the last one has come back, the
-// run goes on with its device, or, without one, its plan is packed and it waits. A run that is
-// forgotten meanwhile has neither job nor device and is freed then.
+// Design note. Up to three operations are under way for a run: the blobs, the question to the
+// cache, and the RUNNING mark in the ledger. `pending` counts them, and when the last one has come
+// back, the run goes on with its device, or, without one, its plan is packed and it waits. A run
+// that is forgotten meanwhile has neither job nor device and is freed then.
 //
 // What went wrong ahead is not believed later: such a run is dropped, and everything is read again
 // when the job has a device. The answer of the cache may be too old: whoever learns of a new result
@@ -74,7 +74,7 @@ static void fill_plan(struct run *run, struct measure_plan *plan)
     plan->reference = bytes_take(&run->blob[RUN_BLOB_REFERENCE]);
     plan->baseline = bytes_take(&run->blob[RUN_BLOB_BASELINE]);
     plan->candidate = bytes_take(&run->blob[RUN_BLOB_CANDIDATE]);
-    run->seed = stats_entropy();
+    run->seed = stats_entropy() >> 1; // 63 bits, so that it is an integer of any JSON library
     plan->seed = run->seed;
     plan->anchor_log2 = run->anchor_log2;
     plan->precision_log2 = run->precision_log2;

@@ -59,8 +59,8 @@ void measure_mark(struct run *run);
 // Returns what was prepared of the job's run, which may still be pending; NULL when nothing was, or
 // something of it failed.
 struct run *measure_take_ahead(struct job *job);
-// The packed plan for the run's device; empty when it is too large. The seed is drawn when the blobs
-// are packed: the candidate is fixed then.
+// The packed plan for the run's device; empty when it is too large. The seed is drawn when the
+// blobs are packed: the candidate is fixed then.
 struct bytes measure_pack(struct run *run);
 // Nothing is pending any more, and the run has a device. In measure.c.
 void measure_go_on(struct run *run);

@@ -1,11 +1,12 @@
 // Which unused processes are kept, and when they are started.
 //
-// Design note. A missing unused process is started in three cases: none is left, so that whoever asks
-// next would have to wait for a start; nothing has been asked of the device for STARTED_QUIET_NS; or
-// it has been missing for PRESTARTED_STARVED_NS, because a device that is used well is never quiet.
-// Those with an argument make a context of a device. The driver makes one context after the other,
-// however many are asked for, so they are started one after the other, and the device with the fewest
-// goes first. One that takes longer than START_TURN_NS does not keep the others waiting.
+// Design note. A missing unused process is started in three cases: none is left, so that whoever
+// asks next would have to wait for a start; nothing has been asked of the device for
+// STARTED_QUIET_NS; or it has been missing for PRESTARTED_STARVED_NS, because a device that is used
+// well is never quiet. Those with an argument make a context of a device. The driver makes one
+// context after the other, however many are asked for, so they are started one after the other, and
+// the device with the fewest goes first. One that takes longer than START_TURN_NS does not keep the
+// others waiting.
 //
 // An unused process that does not become ready (no driver, no memory) is started again after one
 // second, then two, four, and so on.

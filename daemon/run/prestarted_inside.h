@@ -1,5 +1,5 @@
-// What prestarted.c (processes and their plans) and prestarted_fill.c (which of them are kept unused)
-// share. Nobody else includes it.
+// What prestarted.c (processes and their plans) and prestarted_fill.c (which of them are kept
+// unused) share. Nobody else includes it.
 #ifndef DAEMON_RUN_PRESTARTED_INSIDE_H
 #define DAEMON_RUN_PRESTARTED_INSIDE_H
 

@@ -15,7 +15,8 @@
 // Invariants: a search is in its tenant's heap exactly when it has entries; a tenant is in the heap
 // exactly when one of its searches is; `active_weight` is the sum of the weights of those that have
 // entries or unfinished grants. An inactive search is forgotten once V has caught up with it,
-// because then nothing changes by it. When nothing is active, everything but the mean cost is forgotten.
+// because then nothing changes by it. When nothing is active, everything but the mean cost is
+// forgotten.
 #include "common/mem.h"
 #include "daemon/sched/fair_state.h"
 #include <math.h>

@@ -6,8 +6,9 @@
 // then the older entry.
 //
 // The cost of an entry is known only at its end. It is charged the recent mean of its search when
-// it is taken, that of all searches when its own is new, more while it is held longer than that, and the difference at its end (retroactive
-// and refresh charging: 2DFQ, Mace et al., SIGCOMM 2016).
+// it is taken, that of all searches when its own is new, more while it is held longer than that,
+// and the difference at its end (retroactive and refresh charging: 2DFQ, Mace et al., SIGCOMM
+// 2016).
 //
 // queue.c has one struct fair for each class. Knows nothing of jobs, devices or time.
 #ifndef DAEMON_SCHED_FAIR_H

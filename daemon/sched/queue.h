@@ -47,8 +47,8 @@ struct queue_entry *queue_take(struct queue *queue, const struct fair_terms *ter
                                struct queue_grant *ret_grant);
 // Returns whether queue_take would return an entry.
 bool queue_has(struct queue *queue, const struct fair_terms *terms, double now_s);
-// Stores in ret[] up to max entries that queue_take is going to return if nothing else happens, as far
-// as that can be told: time and what grants cost change it. Returns how many. Changes nothing.
+// Stores in ret[] up to max entries that queue_take is going to return if nothing else happens, as
+// far as that can be told: time and what grants cost change it. Returns how many. Changes nothing.
 size_t queue_preview(struct queue *queue, const struct fair_terms *terms, double now_s,
                      struct queue_entry **ret, size_t max);
 // Charge a grant that has been held for `seconds` so far, and finish one that was held for

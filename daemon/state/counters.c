@@ -2,6 +2,7 @@
 // of the table and inserted again, so that the first element is the least recently active search.
 #include "daemon/state/counters.h"
 #include "common/mem.h"
+#include <math.h>
 #include <stdlib.h>
 
 static void drop(struct counters *counters, struct counters_search *search)
@@ -10,6 +11,7 @@ static void drop(struct counters *counters, struct counters_search *search)
     free(search->tenant);
     free(search->name);
     free(search->path);
+    free(search->problem);
     free(search);
 }
 
@@ -48,6 +50,8 @@ struct counters_search *counters_search(struct counters *counters, const char *t
         search->tenant = xstrdup(tenant);
         search->name = xstrdup(name);
         search->path = path;
+        search->best[0] = search->best[1] = search->best[2] = NAN;
+        search->planned_seconds = NAN;
     }
     HASH_ADD_KEYPTR(hh, counters->searches, search->path, strlen(search->path), search);
     return search;

@@ -16,8 +16,8 @@ struct job_table;
 // Every search gets its account from `accounts`, which outlives the table; with NULL, searches have
 // no accounts.
 struct job_table *job_table_create(size_t resident_max, struct account_table *accounts);
-// The clock of the stages and stamps of jobs from now on, clock_system at first. To be called before
-// there are jobs.
+// The clock of the stages and stamps of jobs from now on, clock_system at first. To be called
+// before there are jobs.
 void job_table_set_clock(struct job_table *jobs, const struct clock *clock);
 // Frees the table with its jobs and searches. NULL is fine.
 void job_table_free(struct job_table *jobs);

@@ -1,7 +1,7 @@
-// Where the time of searches went, as their daemon sees it: at each moment a search is in one stage,
-// that of its most advanced job. job.c says when jobs change their states, status.c reads the
-// seconds. A search that has no jobs any more is remembered, so that the time until its next job is
-// counted, too. This module knows nothing of what is in a job; time comes in.
+// Where the time of searches went, as their daemon sees it: at each moment a search is in one
+// stage, that of its most advanced job. job.c says when jobs change their states, status.c reads
+// the seconds. A search that has no jobs any more is remembered, so that the time until its next
+// job is counted, too. This module knows nothing of what is in a job; time comes in.
 #ifndef DAEMON_STATE_STAGES_H
 #define DAEMON_STATE_STAGES_H
 
@@ -37,8 +37,8 @@ void stages_leave(struct stage_table *table, struct stages *stages);
 // from: it is new; as to: it is removed.
 void stages_move(struct stages *stages, enum job_state from, enum job_state to, uint64_t now_ns);
 // Sets ret to the seconds that the search was in each stage since its first unfinished job, up to
-// now or, without unfinished jobs, up to the end of the last one. All are 0 for a search that is not
-// known.
+// now or, without unfinished jobs, up to the end of the last one. All are 0 for a search that is
+// not known.
 void stages_seconds(const struct stage_table *table, const char *path, uint64_t now_ns,
                     double ret[STAGE_COUNT]);
 

@@ -24,9 +24,9 @@ struct blob_store {
     struct check_batch *gathering; // batches of checks that take further ones, by caller
 };
 
-// Marks a blob as used now. Returns false when it is not there or cannot be marked, so that it might
-// be swept. The time is written at most every ten minutes, because writing may have to wait for the
-// disk; the sweep's grace period is several times as long.
+// Marks a blob as used now. Returns false when it is not there or cannot be marked, so that it
+// might be swept. The time is written at most every ten minutes, because writing may have to wait
+// for the disk; the sweep's grace period is several times as long.
 bool blob_touch(const char *path);
 // Reads a blob and checks it; a damaged one is removed. Errors are those of blob_load. The caller
 // clears *ret.

@@ -1,6 +1,6 @@
 // How much room the blobs may take on the disk: all together, and those that one tenant has sent.
-// Pure arithmetic on the loop thread; blob.c asks before it writes, and tells what has been written.
-// The counts come from the walks of blob_sweep.c. Knows no files.
+// Pure arithmetic on the loop thread; blob.c asks before it writes, and tells what has been
+// written. The counts come from the walks of blob_sweep.c. Knows no files.
 #ifndef DAEMON_STORE_BLOB_QUOTA_H
 #define DAEMON_STORE_BLOB_QUOTA_H
 
@@ -24,8 +24,8 @@ void blob_quota_free(struct blob_quota *quota); // NULL is fine
 void blob_quota_limit(struct blob_quota *quota, uint64_t max, uint64_t tenant_max);
 // A walk begins that counts what there is.
 void blob_quota_begin_count(struct blob_quota *quota);
-// It has found so many bytes altogether, of which tenants have sent these. What was stored since the
-// walk began is added, also what the walk has seen already: the next count corrects that.
+// It has found so many bytes altogether, of which tenants have sent these. What was stored since
+// the walk began is added, also what the walk has seen already: the next count corrects that.
 void blob_quota_counted(struct blob_quota *quota, uint64_t bytes, const struct blob_owner *owners,
                         size_t count);
 bool blob_quota_is_counted(const struct blob_quota *quota);

@@ -17,9 +17,9 @@
 
 // The key is the SHA-256 of the method, the device class, sandbox on or off, and the spec without
 // the fields that do not change the measured quantity. anchor_log2, precision_log2 and max_seconds
-// decide when sampling stops; fresh decides whether to look into the cache at all, features_only and
-// no_machine_code how much is compiled. `repeat` stays
-// in the key, because it exists to tell equal specs apart.
+// decide when sampling stops; fresh decides whether to look into the cache at all, features_only
+// and no_machine_code how much is compiled. `repeat` stays in the key, because it exists to tell
+// equal specs apart.
 struct digest cache_key(const struct job_spec *spec, const char *device_class, bool sandbox_off);
 
 // Whether a cached result, measured under a cap of cached_cap_s seconds, answers spec, whose cap is

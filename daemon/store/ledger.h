@@ -34,9 +34,9 @@ struct ledger_job {
 
 // Opens or creates path, checks it and brings it to the newest schema; starts no thread.
 // ERR_CORRUPT when the file is damaged or is no ledger, or its write-ahead log is of another
-// database, ERR_VERSION when a newer kcastd wrote it; the file is unchanged then. What may be missing
-// because the write-ahead log is damaged is told in the log. page_max is the largest size in pages, for tests of a full disk; 0:
-// no limit.
+// database, ERR_VERSION when a newer kcastd wrote it; the file is unchanged then. What may be
+// missing because the write-ahead log is damaged is told in the log. page_max is the largest size
+// in pages, for tests of a full disk; 0: no limit.
 MUST_CHECK int ledger_open(struct ledger **ret, const char *path, uint64_t page_max,
                            struct err *err);
 // Visits every job, oldest first; a row is valid during its visit. To be called before
@@ -57,8 +57,9 @@ struct ledger_account {
     int64_t at_s;      // wall clock when it was written
 };
 
-// Visits every account but those that are damaged; a row is valid during its visit. Accounts of searches that were not written
-// for LEDGER_ACCOUNT_DAYS are deleted first. To be called before ledger_start.
+// Visits every account but those that are damaged; a row is valid during its visit. Accounts of
+// searches that were not written for LEDGER_ACCOUNT_DAYS are deleted first. To be called before
+// ledger_start.
 #define LEDGER_ACCOUNT_DAYS 30
 MUST_CHECK int ledger_load_accounts(struct ledger *ledger,
                                     void (*visit)(void *owner, const struct ledger_account *row),
@@ -92,8 +93,8 @@ uint64_t ledger_results(const struct ledger *ledger);
 // The size of its files in bytes after the last batch.
 uint64_t ledger_bytes(const struct ledger *ledger);
 
-// The number of rows that were found damaged since the ledger was opened, after the last batch. Each
-// was told in the log and removed (ledger_damage.h).
+// The number of rows that were found damaged since the ledger was opened, after the last batch.
+// Each was told in the log and removed (ledger_damage.h).
 uint64_t ledger_damaged(const struct ledger *ledger);
 
 // error is NULL on success. answer[0..count) is what the function says; the callee may take bytes
@@ -137,8 +138,8 @@ void ledger_finish(struct ledger *ledger, const struct ledger_end *end, ledger_d
 // Deletes jobs. What the caches have from them stays.
 void ledger_forget(struct ledger *ledger, const uint64_t *jobs, size_t count, ledger_done *done,
                    void *owner);
-// answer[i] is the packed result of jobs[i], empty when it has none, or when its row was damaged and
-// is gone.
+// answer[i] is the packed result of jobs[i], empty when it has none, or when its row was damaged
+// and is gone.
 void ledger_read_results(struct ledger *ledger, const uint64_t *jobs, size_t count,
                          ledger_done *done, void *owner);
 

@@ -1,5 +1,5 @@
-// The ledger's tables `account` and `device_order`, which are read when the daemon starts. Called by
-// ledger_sql.c alone, which has the statements that write them.
+// The ledger's tables `account` and `device_order`, which are read when the daemon starts. Called
+// by ledger_sql.c alone, which has the statements that write them.
 #ifndef DAEMON_STORE_LEDGER_ACCOUNT_H
 #define DAEMON_STORE_LEDGER_ACCOUNT_H
 
@@ -28,9 +28,9 @@ void ledger_account_bind(sqlite3_stmt *insert, const struct ledger_account *acco
 MUST_CHECK int ledger_accounts_load(struct ledger_damage *damage, int64_t forget_before_s,
                                     void (*visit)(void *owner, const struct ledger_account *row),
                                     void *owner, struct err *err);
-// Visits every order of an operator. One that is not as it was written is told, and becomes an order
-// to drain the device that it names: a device that somebody has taken out of service must not come
-// back by itself.
+// Visits every order of an operator. One that is not as it was written is told, and becomes an
+// order to drain the device that it names: a device that somebody has taken out of service must not
+// come back by itself.
 MUST_CHECK int ledger_orders_load(struct ledger_damage *damage,
                                   void (*visit)(void *owner, const char *device, uint64_t kind,
                                                 const char *reason),

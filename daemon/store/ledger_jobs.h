@@ -1,6 +1,6 @@
 // The ledger's table of jobs. Called by ledger_sql.c alone. Begins and ends no transactions. A row
-// that is not as it was written is told, deleted and never used (ledger_damage.h): who waits for the
-// job is told that it is unknown, and submits it again.
+// that is not as it was written is told, deleted and never used (ledger_damage.h): who waits for
+// the job is told that it is unknown, and submits it again.
 #ifndef DAEMON_STORE_LEDGER_JOBS_H
 #define DAEMON_STORE_LEDGER_JOBS_H
 

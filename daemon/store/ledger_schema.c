@@ -1,7 +1,7 @@
-// Design note. Each row has the digest of its other columns, with its key and the name of its table,
-// in the column `digest` (common/row_digest.h). It is written with the row and compared whenever the
-// row is read (ledger_damage.h). The column `used` of the caches is left out: it changes with every
-// use, and what it decides is only which entry goes first.
+// Design note. Each row has the digest of its other columns, with its key and the name of its
+// table, in the column `digest` (common/row_digest.h). It is written with the row and compared
+// whenever the row is read (ledger_damage.h). The column `used` of the caches is left out: it
+// changes with every use, and what it decides is only which entry goes first.
 #include "daemon/store/ledger_schema.h"
 
 // In all tables times are seconds since 1970, and spec, result and compiled are packed messages

@@ -213,8 +213,8 @@ static int run_submit(struct ledger_sql *sql, struct ledger_op *op, struct err *
     return rc != 0 ? rc : ledger_jobs_insert(sql->jobs, op, &op->answer[0], err);
 }
 
-// Keeps what the operation has in a cache. Where the cache's table is so damaged that this cannot be
-// done, it goes without: the end of a job must not wait for it.
+// Keeps what the operation has in a cache. Where the cache's table is so damaged that this cannot
+// be done, it goes without: the end of a job must not wait for it.
 static int keep(struct ledger_sql *sql, enum ledger_cache_kind kind, const struct ledger_op *op,
                 struct err *err)
 {

@@ -15,8 +15,8 @@ struct secret {
 };
 
 // Reads the secret from path, or draws one and writes it there with mode 0600; it is on the disk
-// before this returns. ERR_CORRUPT when the file holds no secret, ERR_DENIED when others may read or
-// write it or it belongs to another user than root and the daemon's, ERR_SYSTEM.
+// before this returns. ERR_CORRUPT when the file holds no secret, ERR_DENIED when others may read
+// or write it or it belongs to another user than root and the daemon's, ERR_SYSTEM.
 MUST_CHECK int secret_open(struct secret *ret, const char *path, struct err *err);
 
 // The seed of the hidden cases of a source: the first 8 bytes, little-endian, of SHA-256(secret,

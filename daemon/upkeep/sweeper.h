@@ -26,8 +26,8 @@ struct sweeper {
 };
 
 // To be called once a second. Sweeps at the first call and then every ten minutes. Sweeps earlier,
-// but at most once a minute, when a blob has found no room on the disk since the last sweep or waits
-// for room within the limits.
+// but at most once a minute, when a blob has found no room on the disk since the last sweep or
+// waits for room within the limits.
 void sweeper_tick(struct sweeper *sweeper);
 // Stops the sweep in progress at its next file, and begins no other.
 void sweeper_stop(struct sweeper *sweeper);
