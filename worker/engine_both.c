@@ -40,6 +40,7 @@ struct call {
     struct observe observe;          // for engine static
     struct forecast_reply llm_reply;
     struct worker_status llm_status;
+    uint64_t alarms; // of the language models' forecasts
 };
 
 static struct call *begin(struct engine *engine, engine_done *done, void *owner)
@@ -92,6 +93,12 @@ static void copy_raw(struct raw_forecast **to, const struct raw_forecast *from)
 
 // ---- FORECAST ----
 
+static void replace_text(char **to, const char *from)
+{
+    free(*to);
+    *to = from ? xstrdup(from) : NULL;
+}
+
 // Merges the two forecasts of one candidate into *ret (uninitialised before).
 static void merge(struct forecast *ret, const struct forecast *trained, const struct forecast *llm)
 {
@@ -101,12 +108,15 @@ static void merge(struct forecast *ret, const struct forecast *trained, const st
     free(ret->engine);
     ret->engine = xstrdup(ENGINE_NAME);
     copy_raw(&ret->raw, llm->raw);
-    free(ret->rung);
-    ret->rung = llm->rung ? xstrdup(llm->rung) : NULL;
+    replace_text(&ret->rung, llm->rung);
     ret->seconds = llm->seconds + trained->seconds;
     ret->input_tokens = llm->input_tokens;
     ret->output_tokens = llm->output_tokens;
     ret->cost = llm->cost;
+    ret->cached_tokens = llm->cached_tokens;
+    ret->requests = llm->requests;
+    replace_text(&ret->endpoint, llm->endpoint);
+    replace_text(&ret->way, llm->way);
     ret->map_version = llm->map_version;
     if (!has_model && !llm->raw && llm->reason) {
         // Both engines gave a reason. The language model's is the one that somebody can act on.
@@ -164,18 +174,25 @@ static void both_forecast(void *opaque, struct forecast_request *request_take, e
 
 static void on_static_observed(void *owner, const struct err *error, const void *reply)
 {
-    finish(owner, error, reply);
+    struct call *call = owner;
+    struct observed observed = {.added = 0};
+
+    if (!error) {
+        observed = *(const struct observed *)reply;
+        observed.alarms += call->alarms;
+    }
+    finish(call, error, &observed);
 }
 
 static void on_llm_observed(void *owner, const struct err *error, const void *reply)
 {
     struct call *call = owner;
 
-    (void)reply;
     if (error) {
         finish(call, error, NULL);
         return;
     }
+    call->alarms = ((const struct observed *)reply)->alarms;
     engine_static.observe(call->engine->learner, &call->observe, on_static_observed, call);
 }
 
@@ -205,6 +222,23 @@ static void both_propose(void *opaque, struct propose_request *request_take, eng
 
 // ---- status ----
 
+// What the language models' engine says of its calls on each problem goes to that problem.
+static void merge_models(struct worker_status *both, const struct worker_status *llm)
+{
+    for (size_t i = 0; i < both->models_count; i++) {
+        struct model_info *info = &both->models[i];
+        for (size_t k = 0; k < llm->models_count; k++) {
+            const struct model_info *theirs = &llm->models[k];
+            if (strcmp(info->problem, theirs->problem) == 0 &&
+                strcmp(info->device_class, theirs->device_class) == 0) {
+                info->alarms += theirs->alarms;
+                free(info->model);
+                info->model = theirs->model ? xstrdup(theirs->model) : NULL;
+            }
+        }
+    }
+}
+
 static void on_static_status(void *owner, const struct err *error, const void *reply)
 {
     struct call *call = owner;
@@ -224,6 +258,7 @@ static void on_static_status(void *owner, const struct err *error, const void *r
     both.output_tokens = call->llm_status.output_tokens;
     both.cost = call->llm_status.cost;
     both.cache_hits = call->llm_status.cache_hits;
+    merge_models(&both, &call->llm_status);
     call->llm_status.endpoints = NULL;
     call->llm_status.endpoints_count = 0;
     finish(call, NULL, &both);
@@ -254,9 +289,10 @@ static void both_status(void *opaque, engine_done *done, void *owner)
 static int both_open(void **ret, const struct engine_config *config, struct err *err)
 {
     if (!config->llm || config->llm->count == 0) {
-        return err_set(
-            err, ERR_USAGE,
-            "--engine both needs --endpoint and --model: there is no language model to ask");
+        return err_set(err, ERR_USAGE,
+                       "--engine both needs --endpoint and --model, or a section [endpoint NAME] "
+                       "of the configuration"
+                       " file: there is no language model to ask");
     }
     struct engine *engine = xcalloc(1, sizeof(*engine));
     int rc = engine_static.open(&engine->learner, config, err);

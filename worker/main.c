@@ -10,10 +10,13 @@
 #include "common/options.h"
 #include "common/printable.h"
 #include "common/ready.h"
+#include "common/state_dir.h"
 #include "common/version.h"
+#include "common/wrap.h"
 #include "net/rpc/service.h"
 #include "worker/engine.h"
 #include "worker/llm/llm_settings.h"
+#include "worker/try.h"
 #include "worker/worker.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -31,16 +34,17 @@ struct settings {
     struct identity_files files;
     char *log_format, *http;
     uint64_t threads;
-    bool recalibrate_static, parent_death, help, version;
+    bool recalibrate_static, parent_death, try, help, version;
     struct llm_settings llm;
 };
 
 #define ROW(field) offsetof(struct settings, field)
 static const struct option_row option_table[] = {
     {"config", 'c', OPTION_TEXT, ROW(config), "FILE", NULL, 0, 0, NULL,
-     "read [worker] of this INI file first"},
+     "read [worker] of this INI file first, and its sections [endpoint NAME]"},
     {"listen", 'l', OPTION_TEXT, ROW(listen), "URL", KCAST_DEFAULT_WORKER, 0, 0, NULL,
-     "address to listen on: tcp:// on loopback only, tls:// anywhere; port 0 takes a free one"},
+     "address to listen on: tcp:// on loopback only, tls:// (or tls+tcp://) anywhere; port 0 takes "
+     "a free one"},
     IDENTITY_OPTION_ROWS(ROW(files)),
     {"http", 0, OPTION_TEXT, ROW(http), "ADDRESS", "", 0, 0, NULL,
      "serve /metrics, /healthz and /status.json there, 127.0.0.1:7413 for example; loopback only,"
@@ -48,7 +52,8 @@ static const struct option_row option_table[] = {
     {"engine", 'e', OPTION_CHOICE, ROW(engine), "NAME", "static", 0, 0, engine_choices,
      "what makes the forecasts"},
     {"state", 's', OPTION_TEXT, ROW(state), "DIR", NULL, 0, 0, NULL,
-     "folder of what was learnt (see below)"},
+     "what was learnt; default: $STATE_DIRECTORY, else $XDG_STATE_HOME/kernelcast/worker, else for"
+     " root /var/lib/kernelcast/worker and for others ~/.local/state/kernelcast/worker"},
     {"threads", 't', OPTION_U64, ROW(threads), "N", "0", 0, THREADS_MAX, NULL,
      "on which the static model makes forecasts, beside the one that learns; 0: one for each "
      "processor that it may use, at most 8"},
@@ -57,7 +62,8 @@ static const struct option_row option_table[] = {
      "docs/measuring.md "
      "says why this is not the default"},
     {"endpoint", 'E', OPTION_TEXT, ROW(llm.endpoint), "URL[*WEIGHT],…", NULL, 0, 0, NULL,
-     "OpenAI-compatible endpoints of --engine llm and both: https://host/v1"},
+     "OpenAI-compatible endpoints of --engine llm and both: https://host/v1; for other interfaces, "
+     "or several keys, see the sections below"},
     {"model", 'm', OPTION_TEXT, ROW(llm.model), "NAME", NULL, 0, 0, NULL, "the model to ask there"},
     {"key-file", 0, OPTION_TEXT, ROW(llm.key_file), "FILE", NULL, 0, 0, NULL,
      "holds their key, readable by its owner only; default: $KCAST_LLM_KEY, or none"},
@@ -83,10 +89,21 @@ static const struct option_row option_table[] = {
      "of a million input tokens that the endpoint had kept"},
     {"price-output", 0, OPTION_F64, ROW(llm.price_output), "PRICE", "0", 0, 1e6, NULL,
      "of a million output tokens"},
-    {"search-tokens", 0, OPTION_F64, ROW(llm.tokens_per_search), "N", "0", 0, 1e15, NULL,
+    {"search-tokens", 0, OPTION_F64, ROW(llm.limits.search.tokens), "N", "0", 0, 1e15, NULL,
      "that one search may use; then its candidates are measured; 0: no limit"},
-    {"search-cost", 0, OPTION_F64, ROW(llm.cost_per_search), "COST", "0", 0, 1e9, NULL,
+    {"search-cost", 0, OPTION_F64, ROW(llm.limits.search.cost), "COST", "0", 0, 1e9, NULL,
      "that one search may cause, likewise"},
+    {"day-tokens", 0, OPTION_F64, ROW(llm.limits.day.tokens), "N", "0", 0, 1e15, NULL,
+     "that all searches of a day (UTC) may use, likewise"},
+    {"day-cost", 0, OPTION_F64, ROW(llm.limits.day.cost), "COST", "0", 0, 1e9, NULL,
+     "that all searches of a day may cause, likewise"},
+    {"worker-tokens", 0, OPTION_F64, ROW(llm.limits.worker.tokens), "N", "0", 0, 1e15, NULL,
+     "that may be used in all with this --state, likewise"},
+    {"worker-cost", 0, OPTION_F64, ROW(llm.limits.worker.cost), "COST", "0", 0, 1e9, NULL,
+     "that may be caused in all with this --state, likewise"},
+    {"try", 0, OPTION_FLAG, ROW(try), NULL, NULL, 0, 0, NULL,
+     "ask a real question of every endpoint, print how it was asked, what that took and what came, "
+     "and exit"},
     {"log-level", 0, OPTION_CHOICE, ROW(log_level), "LEVEL", "info", 0, 0,
      "error|warning|notice|info|debug", "what is logged on stderr"},
     {"log-format", 0, OPTION_CHOICE, ROW(log_format), "FORMAT", "text", 0, 0, "text|json",
@@ -120,7 +137,8 @@ static int read_settings(struct settings *settings, int argc, char **argv, struc
         // The first pass finds --config, the second overrides what the file says.
         rc = options_parse(option_table, settings, argc, argv, &args, &count, err);
         if (rc == 0 && count > 0) {
-            rc = err_set(err, ERR_USAGE, "unexpected argument '%s'", args[0]);
+            rc = err_set(err, ERR_USAGE, "%.100s: kcast-worker takes options only; see --help",
+                         args[0]);
         }
         free(args);
         args = NULL;
@@ -128,29 +146,21 @@ static int read_settings(struct settings *settings, int argc, char **argv, struc
             break;
         }
         if (pass == 0) {
-            rc = options_read_ini(option_table, settings, settings->config, "worker", err);
+            const struct options_group endpoints = {.prefix = "endpoint",
+                                                    .table = endpoint_section_table,
+                                                    .open = endpoint_sections_open,
+                                                    .owner = &settings->llm.sections};
+            rc = options_read_ini_groups(option_table, settings, settings->config, "worker",
+                                         &endpoints, err);
         }
     }
     return rc;
 }
 
-// Sets --state to its default when it was not given.
-static void choose_state_dir(struct settings *settings)
+static void release_settings(struct settings *settings)
 {
-    const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"),
-               *home = getenv("HOME");
-    if (settings->state) {
-        return;
-    }
-    if (given && *given) {
-        settings->state = xstrndup(given, strcspn(given, ":"));
-    } else if (xdg && *xdg) {
-        settings->state = xasprintf("%s/kernelcast/worker", xdg);
-    } else if (geteuid() == 0 || !home || !*home) {
-        settings->state = xstrdup("/var/lib/kernelcast/worker");
-    } else {
-        settings->state = xasprintf("%s/.local/state/kernelcast/worker", home);
-    }
+    options_release(option_table, settings);
+    endpoint_sections_release(&settings->llm.sections);
 }
 
 static int lock_state_dir(struct program *program, struct err *err)
@@ -196,15 +206,15 @@ static void on_hangup(uv_signal_t *handle, int number)
     } else {
         log_event(LOG_ERROR, "reload-failed reason=\"%s\"", err.text);
     }
-    options_release(option_table, &fresh);
+    release_settings(&fresh);
     if (program->worker) {
         worker_reload(program->worker);
     }
     ready_notify("READY=1");
 }
 
-// Returns how many threads make forecasts, and gives libuv's pool room for them, which it reads from
-// the environment when it is first used.
+// Returns how many threads make forecasts, and gives libuv's pool room for them, which it reads
+// from the environment when it is first used.
 static unsigned choose_threads(uint64_t wanted)
 {
     unsigned processors = uv_available_parallelism();
@@ -262,6 +272,31 @@ static int start(struct program *program, struct err *err)
     return 0;
 }
 
+// Does what --try says instead of serving.
+static int try_engine(struct program *program, struct err *err)
+{
+    const struct settings *settings = &program->settings;
+    int rc = lock_state_dir(program, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct llm_config llm;
+    rc = llm_settings_read(&llm, &settings->llm, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct engine_config config = {
+        .loop = &program->loop,
+        .state_dir = settings->state,
+        .llm = &llm,
+        .recalibrate_static = settings->recalibrate_static,
+        .threads = choose_threads(settings->threads),
+    };
+    rc = worker_try(engine_find(settings->engine), &config, stdout, err);
+    llm_settings_release(&llm);
+    return rc;
+}
+
 // Makes the kernel send SIGTERM when the parent process ends.
 static int follow_parent(struct err *err)
 {
@@ -287,11 +322,14 @@ static int run(struct program *program, struct err *err)
     if (strcmp(program->settings.log_format, "json") == 0) {
         log_use_json();
     }
-    choose_state_dir(&program->settings);
     uv_loop_init(&program->loop);
     int rc = program->settings.parent_death ? follow_parent(err) : 0;
+    if (rc == 0 && !program->settings.state) {
+        rc = state_dir_default(&program->settings.state, "worker", "/var/lib/kernelcast/worker",
+                               err);
+    }
     if (rc == 0) {
-        rc = start(program, err);
+        rc = program->settings.try ? try_engine(program, err) : start(program, err);
     }
     uv_run(&program->loop, UV_RUN_DEFAULT); // after a failure: closes the handles that were opened
     uv_loop_close(&program->loop);
@@ -303,20 +341,23 @@ static int run(struct program *program, struct err *err)
 
 static void print_help(void)
 {
-    printable_print_lines(
-        stdout, "Usage: kcast-worker [OPTION]...\n"
-                "Forecasts how fast candidates will be, and learns from how fast they were.\n\n");
+    wrap_print(stdout,
+               "usage: kcast-worker [OPTION…]\n\n"
+               "Forecasts how fast candidates will be, and learns from how fast they were.\n\n"
+               "options:\n");
     options_print(option_table, stdout);
-    printable_print_lines(stdout,
-                          "\nWithout --state: $STATE_DIRECTORY, $XDG_STATE_HOME/kernelcast/worker, "
-                          "~/.local/state/kernelcast/worker,\n"
-                          "or for root /var/lib/kernelcast/worker.\n");
+    wrap_print(stdout,
+               "\nsections [endpoint NAME] of the configuration file, one for each endpoint, "
+               "with these keys:\n");
+    options_print_keys(endpoint_section_table, stdout);
 }
 
 int main(int argc, char **argv)
 {
     struct program program = {.lock_fd = -1, .argc = argc, .argv = argv};
     struct err err = ERR_INIT;
+    file_open_standard();
+    mem_reuse_buffers();
     int rc = read_settings(&program.settings, argc, argv, &err);
     if (rc == 0 && program.settings.help) {
         print_help();
@@ -328,6 +369,6 @@ int main(int argc, char **argv)
     if (rc < 0) {
         printable_printf(stderr, "kcast-worker: %s\n", err.text);
     }
-    options_release(option_table, &program.settings);
+    release_settings(&program.settings);
     return rc < 0 ? err_exit(rc) : EXIT_OK;
 }

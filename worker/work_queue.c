@@ -1,6 +1,7 @@
-// Design note. Waiting items are a linked list in the order of posting. The first one goes to a free
-// lane and is handed to libuv's thread pool; its completion on the loop thread frees the lane for
-// the next one. All fields but those that a running item itself touches belong to the loop thread.
+// Design note. Waiting items are a linked list in the order of posting. The first one goes to a
+// free lane and is handed to libuv's thread pool; its completion on the loop thread frees the lane
+// for the next one. All fields but those that a running item itself touches belong to the loop
+// thread.
 #include "worker/work_queue.h"
 
 #include "common/mem.h"

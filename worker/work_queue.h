@@ -1,8 +1,8 @@
 // A work queue: runs work items off the loop thread, begun in the order of posting, at most `width`
-// of them at a time. With a width of 1 they run strictly one after another: data that only the items
-// of one such queue touch needs no lock, and results do not depend on timing. A queue occupies at
-// most `width` threads of libuv's thread pool at a time. The engines own queues. A queue knows
-// nothing of what its items do. All functions run on the loop thread.
+// of them at a time. With a width of 1 they run strictly one after another: data that only the
+// items of one such queue touch needs no lock, and results do not depend on timing. A queue
+// occupies at most `width` threads of libuv's thread pool at a time. The engines own queues. A
+// queue knows nothing of what its items do. All functions run on the loop thread.
 #ifndef WORKER_WORK_QUEUE_H
 #define WORKER_WORK_QUEUE_H
 

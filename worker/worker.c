@@ -105,6 +105,20 @@ static void on_forecasts_done(void *opaque, const struct err *error, const void 
     on_engine_done(opaque, error, reply);
 }
 
+// Says that forecasts have stopped to fit what comes true.
+static void on_observed(void *opaque, const struct err *error, const void *reply)
+{
+    const struct observed *observed = reply;
+    if (!error && observed->alarms > 0) {
+        log_event(
+            LOG_WARNING,
+            "forecasts-drifted alarms=%llu rows=%llu text=\"forecasts no longer fit what comes "
+            "true: the calls before count no more\"",
+            (unsigned long long)observed->alarms, (unsigned long long)observed->rows);
+    }
+    on_engine_done(opaque, error, reply);
+}
+
 // Adds the fields that only the service knows. They borrow from the worker.
 static void complete_status(void *owner, struct worker_status *status)
 {
@@ -223,7 +237,7 @@ static void serve_observe(struct worker *worker, struct exchange *exchange,
                                 ? wait_for_engine(worker, exchange, "observe", &observed_message)
                                 : NULL;
     if (waiter) {
-        worker->ops->observe(worker->engine, &body, on_engine_done, waiter);
+        worker->ops->observe(worker->engine, &body, on_observed, waiter);
     }
     message_clear(&observe_message, &body);
 }

@@ -5,10 +5,12 @@
 //   confidence = (n R + PRIOR_DECISIONS m) / (n + PRIOR_DECISIONS)
 //   m = 1/2 + PRIOR_TRUST (max(p, 1 - p) - 1/2)
 //
-// R is weighted by three factors:
+// R is weighted by four factors:
 //   - 1 / propensity, so that candidates measured at random stand for those that were trusted and
 //     never measured;
 //   - age, since old decisions were made by another model;
+//   - a kernel in the phase: near the end of a search "does not improve" is right of nearly all
+//     candidates, at its beginning of half of them;
 //   - a kernel k in s. There is one exception, since strength is informative: a weaker decision
 //     that was right and a stronger one that was wrong count in full.
 //
@@ -25,12 +27,14 @@
 #define PRIOR_DECISIONS 5.0
 #define PRIOR_TRUST 0.72
 #define STRENGTH_BANDWIDTH 1.0 // of logit p
+#define PHASE_BANDWIDTH 0.5    // of the incumbent's log2 speedup
 #define STRENGTH_MAX 4.6       // p = 0.01: stronger claims are treated alike
 #define HALF_LIFE 100.0        // decisions until a weight is halved
 
 struct decision {
     double strength; // |logit p|
     double weight;   // 1 / propensity
+    double phase;    // the incumbent's log2 speedup
     bool improves;   // what was decided
     bool right;
 };
@@ -70,7 +74,8 @@ static double strength_of(double p)
     return strength < STRENGTH_MAX ? strength : STRENGTH_MAX; // also where p is 0 or 1
 }
 
-void decisions_add(struct decisions *decisions, double p, bool improved, double propensity)
+void decisions_add(struct decisions *decisions, double p, bool improved, double propensity,
+                   double phase)
 {
     if (decisions->count == decisions->size) {
         decisions->size = decisions->size ? 2 * decisions->size : 64;
@@ -80,12 +85,13 @@ void decisions_add(struct decisions *decisions, double p, bool improved, double 
     decisions->decision[decisions->count++] = (struct decision){
         .strength = strength_of(p),
         .weight = fmin(1 / propensity, DECISION_WEIGHT_MAX),
+        .phase = phase,
         .improves = p >= 0.5,
         .right = (p >= 0.5) == improved,
     };
 }
 
-double decisions_confidence(const struct decisions *decisions, double p)
+double decisions_confidence(const struct decisions *decisions, double p, double phase)
 {
     double strength = strength_of(p), right = 0, sum = 0, square = 0;
     for (size_t i = 0; i < decisions->count; i++) {
@@ -95,13 +101,15 @@ double decisions_confidence(const struct decisions *decisions, double p)
         }
         double distance = (decision->strength - strength) / STRENGTH_BANDWIDTH;
         double kernel = decision->right == (distance < 0) ? 1 : exp(-0.5 * distance * distance);
-        double weight = decision->weight * exp2(-(double)(decisions->count - 1 - i) / HALF_LIFE);
+        double apart = (decision->phase - phase) / PHASE_BANDWIDTH;
+        double weight = decision->weight * exp(-0.5 * apart * apart) *
+                        exp2(-(double)(decisions->count - 1 - i) / HALF_LIFE);
         sum += weight * kernel;
         square += weight * weight * kernel;
         right += decision->right ? weight * kernel : 0;
     }
     double prior = 0.5 + PRIOR_TRUST * (fmax(p, 1 - p) - 0.5);
-    if (sum <= 0) {
+    if (!(square > 0)) { // none, or none that counts in this phase
         return prior;
     }
     double effective = sum * sum / square;

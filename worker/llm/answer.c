@@ -1,159 +1,21 @@
-// Design note. A JSON object is a forecast when it has a "p" with usable probabilities or a "bin".
-// Of several in one text the last one counts, since models reason first and answer then. Tool calls
-// are searched before the content and the content before the reasoning.
+// Design note. A JSON object is a forecast when it has a "p" with usable probabilities or a "bin",
+// and also when it says that the model cannot say. Of several in one text the last one counts,
+// since models reason first and answer then. Tool calls are searched before the content and the
+// content before the reasoning.
 #include "worker/llm/answer.h"
 
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "worker/llm/answer_forms.h"
+#include "worker/llm/answer_object.h"
 #include "worker/llm/json_find.h"
+#include <ctype.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// When a bin was named without probabilities, it gets the first share and each bin beside it the
-// second; the rest is spread evenly.
-#define STATED_SHARE 0.6
-#define NEXT_SHARE 0.15
 #define QUOTE_MAX 160 // bytes that are quoted of an endpoint's error message
-
-// ---- numbers ----
-
-// The value of a number or of a text that is one, with or without a per cent sign. NaN: it is
-// neither.
-static double number_of(const json_t *value)
-{
-    if (json_is_number(value)) {
-        return json_number_value(value);
-    }
-    const char *text = json_string_value(value);
-    if (!text) {
-        return NAN;
-    }
-    char *end;
-    double number = strtod(text, &end);
-    if (end == text) {
-        return NAN;
-    }
-    while (*end == ' ') {
-        end++;
-    }
-    if (*end == '%') {
-        number /= 100;
-        end++;
-    }
-    return *end == '\0' ? number : NAN;
-}
-
-// The bin that a letter, perhaps in blanks and quotes, names; -1: none.
-static int letter_bin(const char *text)
-{
-    while (text && (*text == ' ' || *text == '"')) {
-        text++;
-    }
-    if (!text || text[0] < ANSWER_FIRST_LETTER || text[0] >= ANSWER_FIRST_LETTER + BIN_COUNT ||
-        (text[1] != '\0' && text[1] != '"' && text[1] != ' ' && text[1] != ',')) {
-        return -1;
-    }
-    return text[0] - ANSWER_FIRST_LETTER;
-}
-
-// The probability of a bin in an object of letters or in a list; 0 where an object leaves it out.
-static double probability(const json_t *p, size_t bin)
-{
-    const char letter[2] = {(char)(ANSWER_FIRST_LETTER + (int)bin), '\0'};
-    const json_t *value = json_is_array(p) ? json_array_get(p, bin) : json_object_get(p, letter);
-
-    return value ? number_of(value) : 0;
-}
-
-// Reads the probabilities of an object's "p" and normalises them. ERR_INVALID when one is negative
-// or all are 0.
-static int read_bins(const json_t *p, struct answer_forecast *ret, struct err *why)
-{
-    if (json_is_array(p) && json_array_size(p) != BIN_COUNT) {
-        return err_set(why, ERR_INVALID, "\"p\" has %zu numbers instead of %d", json_array_size(p),
-                       BIN_COUNT);
-    }
-    double sum = 0;
-    for (size_t bin = 0; bin < BIN_COUNT; bin++) {
-        double value = probability(p, bin);
-
-        if (!(value >= 0) || !isfinite(value)) {
-            return err_set(why, ERR_INVALID, "the probability of bin %c is no number from 0 on",
-                           ANSWER_FIRST_LETTER + (int)bin);
-        }
-        ret->bins[bin] = value;
-        sum += value;
-    }
-    if (!(sum > 0) || !isfinite(sum)) {
-        return err_set(why, ERR_INVALID, "the probabilities are all 0");
-    }
-    for (size_t bin = 0; bin < BIN_COUNT; bin++) {
-        ret->bins[bin] /= sum;
-    }
-    ret->raw_sum = sum;
-    return 0;
-}
-
-// Makes a distribution from the bin that was named.
-static void spread_stated(struct answer_forecast *forecast)
-{
-    double rest = 1 - STATED_SHARE;
-    size_t bin = (size_t)forecast->stated;
-
-    memset(forecast->bins, 0, sizeof(forecast->bins));
-    forecast->bins[bin] = STATED_SHARE;
-    if (bin > 0) {
-        forecast->bins[bin - 1] = NEXT_SHARE;
-        rest -= NEXT_SHARE;
-    }
-    if (bin + 1 < BIN_COUNT) {
-        forecast->bins[bin + 1] = NEXT_SHARE;
-        rest -= NEXT_SHARE;
-    }
-    for (size_t i = 0; i < BIN_COUNT; i++) {
-        forecast->bins[i] += rest / BIN_COUNT;
-    }
-    forecast->raw_sum = 1;
-}
-
-// ---- one object ----
-
-// Reads an object that has a "p" or a "bin". Returns whether it is a forecast; *why says why not.
-static bool read_object(const json_t *object, struct answer_forecast *ret, struct err *why)
-{
-    const json_t *p = json_object_get(object, "p"), *bin = json_object_get(object, "bin");
-    const json_t *correct = json_object_get(object, "p_correct");
-
-    *ret = (struct answer_forecast){.p_correct = NAN, .stated = -1};
-    if (bin) {
-        ret->stated = letter_bin(json_string_value(bin));
-    }
-    if (p && !json_is_array(p) && !json_is_object(p)) {
-        (void)err_set(why, ERR_INVALID, "\"p\" is neither a list nor an object");
-        return false;
-    }
-    if (p) {
-        if (read_bins(p, ret, why) != 0) {
-            return false;
-        }
-    } else if (ret->stated >= 0) {
-        spread_stated(ret);
-    } else {
-        (void)err_set(why, ERR_INVALID, "an object has neither \"p\" nor a \"bin\" from %c to %c",
-                      ANSWER_FIRST_LETTER, ANSWER_FIRST_LETTER + BIN_COUNT - 1);
-        return false;
-    }
-    if (correct) {
-        double value = number_of(correct);
-
-        // It may be in per cent. A value that is no probability counts as not stated.
-        value = value > 1 && value <= 100 ? value / 100 : value;
-        ret->p_correct = value >= 0 && value <= 1 ? value : NAN;
-    }
-    return true;
-}
 
 // The search for a forecast in one text.
 struct finding {
@@ -183,8 +45,9 @@ static void consider(struct finding *finding, const json_t *object, unsigned dep
     static const char *const wrap[] = {"arguments", "parameters", "input", "function"};
     struct answer_forecast forecast;
 
-    if (json_object_get(object, "p") || json_object_get(object, "bin")) {
-        if (read_object(object, &forecast, finding->why)) {
+    if (json_object_get(object, "p") || json_object_get(object, "bin") ||
+        json_object_get(object, "defer")) {
+        if (answer_object_read(object, &forecast, finding->why)) {
             finding->forecast = forecast;
             finding->found = true;
         }
@@ -211,16 +74,17 @@ static void consider(struct finding *finding, const json_t *object, unsigned dep
 // are then a small part of the alternatives, but still those that the model chose from. They count
 // when the object names this bin (named) and most of the letters' probability is listed; a letter
 // that is not listed has at most the probability of the least alternative that is.
-static bool letters_of(const json_t *token, bool named, double bins[static BIN_COUNT])
+static bool letters_of(const json_t *token, bool named, const struct answer_alphabet *alphabet,
+                       double *bins)
 {
     const json_t *top = json_object_get(token, "top_logprobs");
     double sum = 0, least = 1, hidden = 0;
 
-    memset(bins, 0, BIN_COUNT * sizeof(*bins));
+    memset(bins, 0, alphabet->count * sizeof(*bins));
     for (size_t i = 0; i < json_array_size(top); i++) {
         const json_t *one = json_array_get(top, i);
-        int bin = letter_bin(json_string_value(json_object_get(one, "token")));
-        double log_p = number_of(json_object_get(one, "logprob"));
+        int bin = answer_object_bin(json_string_value(json_object_get(one, "token")), alphabet);
+        double log_p = answer_object_number(json_object_get(one, "logprob"));
 
         if (bin >= 0 && log_p <= 0) {
             bins[bin] += exp(log_p);
@@ -228,77 +92,86 @@ static bool letters_of(const json_t *token, bool named, double bins[static BIN_C
         }
         least = log_p <= 0 ? fmin(least, exp(log_p)) : least;
     }
-    for (size_t i = 0; i < BIN_COUNT && sum > 0; i++) {
+    for (size_t i = 0; i < alphabet->count && sum > 0; i++) {
         hidden += bins[i] > 0 ? 0 : least;
         bins[i] /= sum;
     }
     return sum > 0.5 || (named && sum > hidden);
 }
 
-// Finds the first token behind "bin" that is a letter, and takes the distribution over the bins
-// from its alternatives. Returns whether that succeeded.
-static bool read_logprobs(const json_t *choice, struct answer_forecast *forecast)
+// Where the value of the last field `key` begins in a text, behind the value's opening quote; NULL:
+// nowhere. The tokens may begin behind the key's opening quote. Of the analysis, which comes first,
+// nothing is taken, since the field comes after it.
+static const char *last_value(const char *text, const char *key)
 {
-    const json_t *tokens = json_object_get(json_object_get(choice, "logprobs"), "content");
-    bool behind = false;
-    char recent[8] = "";
+    const char *found = NULL;
 
-    for (size_t i = 0; i < json_array_size(tokens); i++) {
+    for (const char *at = text; (at = strstr(at, key)); at++) {
+        const char *value = at + strlen(key);
+
+        if (at > text && (isalnum((unsigned char)at[-1]) || at[-1] == '_')) {
+            continue; // the end of another word: "best_bin"
+        }
+        value += *value == '"';
+        value += strspn(value, " \t\r\n");
+        if (*value == ':') {
+            value++;
+            found = value + strspn(value, " \t\r\n\"");
+        }
+    }
+    return found;
+}
+
+// Finds the token that names the bin of a field, and takes the distribution over the bins from its
+// alternatives. text: that of all tokens. Returns whether that succeeded; *ret_named is then the
+// bin.
+static bool read_letter(const json_t *tokens, const char *text, const char *key, int stated,
+                        const struct answer_alphabet *alphabet, double *bins, int *ret_named)
+{
+    const char *value = last_value(text, key), *begin = text;
+
+    for (size_t i = 0; value && i < json_array_size(tokens); i++) {
         const json_t *token = json_array_get(tokens, i);
-        const char *text = json_string_value(json_object_get(token, "token"));
+        const char *part = json_string_value(json_object_get(token, "token"));
+        size_t len = part ? strlen(part) : 0;
 
-        if (!text) {
-            continue;
+        if (value < begin + len) {
+            *ret_named = answer_object_bin(part, alphabet);
+            return *ret_named >= 0 && letters_of(token, *ret_named == stated, alphabet, bins);
         }
-        double bins[BIN_COUNT];
-        if (behind && letter_bin(text) >= 0) {
-            if (!letters_of(token, letter_bin(text) == forecast->stated, bins)) {
-                return false;
-            }
-            memcpy(forecast->bins, bins, sizeof(bins));
-            forecast->stated = letter_bin(text);
-            forecast->from_logprobs = true;
-            forecast->raw_sum = 1;
-            return true;
-        }
-        // "bin" may be one token or several, so that the last letters are remembered.
-        for (const char *c = text; *c != '\0'; c++) {
-            memmove(recent, recent + 1, 3);
-            recent[3] = *c;
-            recent[4] = '\0';
-            behind |= strncmp(recent + 1, "bin", 3) == 0;
-        }
+        begin += len;
     }
     return false;
 }
 
+// Takes the distributions from the log-probabilities, where there are any.
+static void read_logprobs(const json_t *choice, struct answer_forecast *forecast)
+{
+    const json_t *tokens = json_object_get(json_object_get(choice, "logprobs"), "content");
+    struct strbuf text = STRBUF_INIT;
+    double bins[BIN_COUNT], fine[FINE_BIN_COUNT];
+    int named;
+
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
+        const json_t *token = json_object_get(json_array_get(tokens, i), "token");
+
+        strbuf_adds(&text, json_is_string(token) ? json_string_value(token) : "");
+    }
+    if (read_letter(tokens, strbuf_text(&text), "bin", forecast->stated, &answer_bins_of_s, bins,
+                    &named)) {
+        memcpy(forecast->bins, bins, sizeof(bins));
+        forecast->stated = named;
+        forecast->from_logprobs = true;
+        forecast->raw_sum = 1;
+    }
+    if (read_letter(tokens, strbuf_text(&text), "best_bin", -1, &answer_bins_of_r, fine, &named)) {
+        memcpy(forecast->fine, fine, sizeof(fine));
+        forecast->has_fine = true;
+    }
+    strbuf_release(&text);
+}
+
 // ---- the completion ----
-
-// A count under either name; 0 when there is none.
-static uint64_t count_of(const json_t *object, const char *name, const char *other)
-{
-    const json_t *value = json_object_get(object, name);
-
-    value = value ? value : json_object_get(object, other);
-    json_int_t number = json_integer_value(value);
-    return number > 0 ? (uint64_t)number : 0;
-}
-
-static void read_usage(const json_t *root, struct answer_usage *ret)
-{
-    const json_t *usage = json_object_get(root, "usage");
-    const json_t *in = json_object_get(usage, "prompt_tokens_details");
-    const json_t *out = json_object_get(usage, "completion_tokens_details");
-
-    *ret = (struct answer_usage){
-        .input = count_of(usage, "prompt_tokens", "input_tokens"),
-        .output = count_of(usage, "completion_tokens", "output_tokens"),
-        .cached = count_of(in ? in : json_object_get(usage, "input_tokens_details"),
-                           "cached_tokens", "cached_tokens"),
-        .reasoning = count_of(out ? out : json_object_get(usage, "output_tokens_details"),
-                              "reasoning_tokens", "reasoning_tokens"),
-    };
-}
 
 // The text of "content", which is a string or a list of parts with "text". NULL when there is none.
 // The caller frees it.
@@ -354,7 +227,9 @@ static void find_forecast(const json_t *choice, struct answer *answer, struct er
     answer->forecast = finding.forecast;
     answer->forecast.place = place;
     if (finding.found) {
-        (void)read_logprobs(choice, &answer->forecast);
+        if (!finding.forecast.defers) {
+            read_logprobs(choice, &answer->forecast);
+        }
         err_clear(why);
     } else if (why && why->code == ERR_NONE) {
         (void)err_set(why, ERR_INVALID, "the answer holds no forecast");
@@ -370,7 +245,8 @@ static int refuse(const json_t *root, struct err *err)
         json_string_value(json_is_object(error) ? json_object_get(error, "message") : error);
 
     if (!error) {
-        return err_set(err, ERR_INVALID, "the answer is no chat completion: it has no choices");
+        return err_set(err, ERR_INVALID,
+                       "the answer is none of a language model: it has no choices");
     }
     char quote[QUOTE_MAX + 1];
     size_t len = 0;
@@ -393,8 +269,8 @@ int answer_read(struct answer *ret, const char *body, size_t len, struct err *wh
         return err_set(err, ERR_INVALID, "the answer is no JSON (line %d, column %d)", where.line,
                        where.column);
     }
-    read_usage(root, &ret->usage);
-    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
+    answer_forms_usage(root, &ret->usage);
+    json_t *choice = answer_forms_choice(root);
     const json_t *message = json_object_get(choice, "message");
     int rc = 0;
     if (!json_is_object(message)) {
@@ -402,14 +278,21 @@ int answer_read(struct answer *ret, const char *body, size_t len, struct err *wh
         goto out;
     }
     ret->text = content_of(message);
-    const json_t *finish = json_object_get(choice, "finish_reason");
-    ret->finish = json_is_string(finish) ? xstrdup(json_string_value(finish)) : NULL;
+    ret->end = answer_forms_end(json_string_value(json_object_get(choice, "finish_reason")));
     find_forecast(choice, ret, why);
+    const char *refusal = json_string_value(json_object_get(message, "refusal"));
+    if (refusal && refusal[0] != '\0' && !ret->has_forecast) {
+        ret->end = ANSWER_FILTERED;
+        free(ret->text);
+        ret->text = xstrdup(refusal);
+    }
     const char *reasoning = reasoning_of(message);
     if (!ret->text && reasoning) {
         ret->text = xstrdup(reasoning);
+        ret->is_reasoning = true;
     }
 out:
+    json_decref(choice);
     json_decref(root);
     return rc;
 }
@@ -417,6 +300,5 @@ out:
 void answer_release(struct answer *answer)
 {
     free(answer->text);
-    free(answer->finish);
-    answer->text = answer->finish = NULL;
+    answer->text = NULL;
 }

@@ -1,81 +1,71 @@
 #include "worker/llm/chat_request.h"
 
 #include "common/mem.h"
-#include "proto/bins.h"
 #include "worker/llm/answer.h"
-#include <jansson.h>
+#include "worker/prompt/forecast_schema.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LOGPROBS_TOP 20 // most that endpoints give per token
+#define TOOL_HELP "Hands in the forecast."
 
-const char *output_format_name(enum output_format format)
+// The user's message as one text, with the rules before it where there is no system message. The
+// caller frees it.
+static char *user_text(const struct chat_request *request, const struct request_style *style)
 {
-    static const char *const name[] = {
-#define X(id, text) [OUTPUT_##id] = text,
-        OUTPUT_FORMATS(X)
-#undef X
-    };
-
-    return name[format];
+    return xasprintf("%s%s%s%s", style->no_system ? request->rules : "",
+                     style->no_system ? "\n\n" : "", request->search, request->candidate);
 }
 
-enum output_format output_format_of(const char *name)
+static bool gives_logprobs(const struct chat_request *request, const struct request_style *style)
 {
-    int format = 0;
+    // The arguments of a tool call come without log-probabilities.
+    return request->forecast && !style->no_logprobs && style->format != OUTPUT_FORCED &&
+           style->format != OUTPUT_REQUIRED;
+}
 
-    while (format < OUTPUT_TEXT &&
-           strcmp(output_format_name((enum output_format)format), name) != 0) {
-        format++;
+static bool uses_tools(const struct chat_request *request, const struct request_style *style)
+{
+    return request->forecast &&
+           (style->format == OUTPUT_FORCED || style->format == OUTPUT_REQUIRED);
+}
+
+static json_t *limit_of(const struct chat_request *request, const struct request_style *style)
+{
+    return json_integer((json_int_t)request_style_limit(style, request->max_tokens));
+}
+
+static void add_temperature(json_t *body, const struct chat_request *request,
+                            const struct request_style *style, double most)
+{
+    if (!style->no_temperature) {
+        json_object_set_new(body, "temperature", json_real(fmin(request->temperature, most)));
     }
-    return (enum output_format)format;
 }
 
-// The JSON schema of a forecast: "bin", "p" with one number per letter, and "p_correct". All are
-// required and nothing else is allowed. No references, which some endpoints do not know.
-static json_t *schema(void)
+// ---- chat completions ----
+
+static void add_chat_format(json_t *body, const struct request_style *style)
 {
-    json_t *letters = json_array(), *shares = json_object(), *all = json_array();
-
-    for (int bin = 0; bin < BIN_COUNT; bin++) {
-        const char letter[2] = {(char)(ANSWER_FIRST_LETTER + bin), '\0'};
-
-        json_array_append_new(letters, json_string(letter));
-        json_array_append_new(all, json_string(letter));
-        json_object_set_new(shares, letter, json_pack("{s:s}", "type", "number"));
-    }
-    return json_pack("{s:s, s:b, s:[s, s, s], s:{s:{s:s, s:o}, s:{s:s, s:b, s:o, s:o}, s:{s:s}}}",
-                     "type", "object", "additionalProperties", 0, "required", "bin", "p",
-                     "p_correct", "properties", "bin", "type", "string", "enum", letters, "p",
-                     "type", "object", "additionalProperties", 0, "required", all, "properties",
-                     shares, "p_correct", "type", "number");
-}
-
-// Adds the tool that hands in a forecast. Takes choice.
-static void add_tool(json_t *body, json_t *choice)
-{
-    json_object_set_new(body, "tools",
-                        json_pack("[{s:s, s:{s:s, s:s, s:o}}]", "type", "function", "function",
-                                  "name", ANSWER_TOOL_NAME, "description", "Hands in the forecast.",
-                                  "parameters", schema()));
-    json_object_set_new(body, "tool_choice", choice);
-}
-
-static void add_format(json_t *body, enum output_format format)
-{
-    switch (format) {
+    switch (style->format) {
     case OUTPUT_SCHEMA:
         json_object_set_new(body, "response_format",
                             json_pack("{s:s, s:{s:s, s:b, s:o}}", "type", "json_schema",
                                       "json_schema", "name", "forecast", "strict", 1, "schema",
-                                      schema()));
+                                      forecast_schema()));
         break;
     case OUTPUT_FORCED:
-        add_tool(body, json_pack("{s:s, s:{s:s}}", "type", "function", "function", "name",
-                                 ANSWER_TOOL_NAME));
-        break;
     case OUTPUT_REQUIRED:
-        add_tool(body, json_string("required"));
+        json_object_set_new(body, "tools",
+                            json_pack("[{s:s, s:{s:s, s:s, s:o}}]", "type", "function", "function",
+                                      "name", ANSWER_TOOL_NAME, "description", TOOL_HELP,
+                                      "parameters", forecast_schema()));
+        json_object_set_new(body, "tool_choice",
+                            style->format == OUTPUT_REQUIRED
+                                ? json_string("required")
+                                : json_pack("{s:s, s:{s:s}}", "type", "function", "function",
+                                            "name", ANSWER_TOOL_NAME));
         break;
     case OUTPUT_JSON:
         json_object_set_new(body, "response_format", json_pack("{s:s}", "type", "json_object"));
@@ -85,87 +75,168 @@ static void add_format(json_t *body, enum output_format format)
     }
 }
 
+static json_t *chat_body(const struct chat_request *request, const struct request_style *style)
+{
+    char *user = user_text(request, style);
+    json_t *messages = json_array(), *body = json_object();
+
+    if (!style->no_system) {
+        json_array_append_new(messages,
+                              json_pack("{s:s, s:s}", "role", "system", "content", request->rules));
+    }
+    json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "user", "content", user));
+    json_object_set_new(body, "model", json_string(request->model));
+    json_object_set_new(body, "messages", messages);
+    if (style->limit != LIMIT_NONE) {
+        json_object_set_new(body,
+                            style->limit == LIMIT_OTHER ? "max_completion_tokens" : "max_tokens",
+                            limit_of(request, style));
+    }
+    add_temperature(body, request, style, INFINITY);
+    if (request->effort && !style->no_effort) {
+        json_object_set_new(body, "reasoning_effort", json_string(request->effort));
+    }
+    if (request->forecast) {
+        add_chat_format(body, style);
+    }
+    if (gives_logprobs(request, style)) {
+        json_object_set_new(body, "logprobs", json_true());
+        json_object_set_new(body, "top_logprobs", json_integer(LOGPROBS_TOP));
+    }
+    free(user);
+    return body;
+}
+
+// ---- responses ----
+
+static void add_responses_format(json_t *body, const struct request_style *style)
+{
+    switch (style->format) {
+    case OUTPUT_SCHEMA:
+        json_object_set_new(body, "text",
+                            json_pack("{s:{s:s, s:s, s:b, s:o}}", "format", "type", "json_schema",
+                                      "name", "forecast", "strict", 1, "schema",
+                                      forecast_schema()));
+        break;
+    case OUTPUT_FORCED:
+    case OUTPUT_REQUIRED:
+        json_object_set_new(body, "tools",
+                            json_pack("[{s:s, s:s, s:s, s:b, s:o}]", "type", "function", "name",
+                                      ANSWER_TOOL_NAME, "description", TOOL_HELP, "strict", 1,
+                                      "parameters", forecast_schema()));
+        json_object_set_new(
+            body, "tool_choice",
+            style->format == OUTPUT_REQUIRED
+                ? json_string("required")
+                : json_pack("{s:s, s:s}", "type", "function", "name", ANSWER_TOOL_NAME));
+        break;
+    case OUTPUT_JSON:
+        json_object_set_new(body, "text", json_pack("{s:{s:s}}", "format", "type", "json_object"));
+        break;
+    default:
+        break;
+    }
+}
+
+static json_t *responses_body(const struct chat_request *request, const struct request_style *style)
+{
+    char *user = user_text(request, style);
+    json_t *body = json_pack("{s:s, s:b, s:[{s:s, s:s}]}", "model", request->model, "store", 0,
+                             "input", "role", "user", "content", user);
+
+    if (!style->no_system) {
+        json_object_set_new(body, "instructions", json_string(request->rules));
+    }
+    if (style->limit != LIMIT_NONE) {
+        json_object_set_new(body, "max_output_tokens", limit_of(request, style));
+    }
+    add_temperature(body, request, style, INFINITY);
+    if (request->effort && !style->no_effort) {
+        json_object_set_new(body, "reasoning", json_pack("{s:s}", "effort", request->effort));
+    }
+    if (request->forecast) {
+        add_responses_format(body, style);
+    }
+    if (gives_logprobs(request, style)) {
+        json_object_set_new(body, "include", json_pack("[s]", "message.output_text.logprobs"));
+        json_object_set_new(body, "top_logprobs", json_integer(LOGPROBS_TOP));
+    }
+    free(user);
+    return body;
+}
+
+// ---- Anthropic's messages ----
+
+// A part of a message. marked: what comes before and in it is to be kept in the prompt cache.
+static json_t *text_part(const char *text, bool marked)
+{
+    json_t *part = json_pack("{s:s, s:s}", "type", "text", "text", text);
+
+    if (marked) {
+        json_object_set_new(part, "cache_control", json_pack("{s:s}", "type", "ephemeral"));
+    }
+    return part;
+}
+
+static json_t *anthropic_body(const struct chat_request *request, const struct request_style *style)
+{
+    json_t *body = json_object(), *parts = json_array();
+
+    json_object_set_new(body, "model", json_string(request->model));
+    json_object_set_new(body, "max_tokens", limit_of(request, style));
+    if (style->no_system) {
+        json_array_append_new(parts, text_part(request->rules, false));
+    } else {
+        json_object_set_new(body, "system",
+                            json_pack("[o]", text_part(request->rules, !style->no_cache)));
+    }
+    // An empty part is refused.
+    if (request->search[0] != '\0') {
+        json_array_append_new(parts, text_part(request->search, !style->no_cache));
+    }
+    json_array_append_new(parts, text_part(request->candidate, false));
+    json_object_set_new(body, "messages",
+                        json_pack("[{s:s, s:o}]", "role", "user", "content", parts));
+    add_temperature(body, request, style, 1); // more is refused
+    if (request->effort && !style->no_effort) {
+        json_object_set_new(body, "output_config", json_pack("{s:s}", "effort", request->effort));
+    }
+    if (uses_tools(request, style)) {
+        json_object_set_new(body, "tools",
+                            json_pack("[{s:s, s:s, s:o}]", "name", ANSWER_TOOL_NAME, "description",
+                                      TOOL_HELP, "input_schema", forecast_schema()));
+        json_object_set_new(
+            body, "tool_choice",
+            style->format == OUTPUT_REQUIRED
+                ? json_pack("{s:s}", "type", "any")
+                : json_pack("{s:s, s:s}", "type", "tool", "name", ANSWER_TOOL_NAME));
+    }
+    return body;
+}
+
+// Adds the fields of the endpoint's extra body that it takes.
+static void add_extra(json_t *body, const json_t *extra, const struct request_style *style)
+{
+    json_t *from = (json_t *)(uintptr_t)extra;
+    uint32_t bit = 1;
+
+    for (void *at = json_object_iter(from); at; at = json_object_iter_next(from, at), bit <<= 1) {
+        if (!(style->extra_left_out & bit)) {
+            json_object_set(body, json_object_iter_key(at), json_object_iter_value(at));
+        }
+    }
+}
+
 void chat_request_body(struct strbuf *out, const struct chat_request *request,
                        const struct request_style *style)
 {
-    char *user = xasprintf("%s%s", request->search, request->candidate);
-    json_t *body =
-        json_pack("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "model", request->model, "messages", "role",
-                  "system", "content", request->rules, "role", "user", "content", user);
+    json_t *body = style->form == API_RESPONSES   ? responses_body(request, style)
+                   : style->form == API_ANTHROPIC ? anthropic_body(request, style)
+                                                  : chat_body(request, style);
 
-    json_object_set_new(body, style->completion ? "max_completion_tokens" : "max_tokens",
-                        json_integer((json_int_t)request->max_tokens));
-    if (!style->no_temperature) {
-        json_object_set_new(body, "temperature", json_real(request->temperature));
-    }
-    if (request->forecast) {
-        add_format(body, style->format);
-        // The arguments of a tool call come without log-probabilities.
-        if (!style->no_logprobs && style->format != OUTPUT_FORCED &&
-            style->format != OUTPUT_REQUIRED) {
-            json_object_set_new(body, "logprobs", json_true());
-            json_object_set_new(body, "top_logprobs", json_integer(LOGPROBS_TOP));
-        }
-    }
+    add_extra(body, request->extra, style);
     char *text = json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(6));
     strbuf_adds(out, text ? text : "{}");
     free(text);
-    free(user);
     json_decref(body);
-}
-
-// Falls back to the next format. Returns false after the last one.
-static bool next_format(struct request_style *style)
-{
-    style->unusable = 0;
-    if (style->format + 1 == OUTPUT_FORMAT_COUNT) {
-        return false;
-    }
-    style->format++;
-    return true;
-}
-
-// Whether two styles ask in the same way.
-static bool is_same(const struct request_style *a, const struct request_style *b)
-{
-    return a->format == b->format && a->no_logprobs == b->no_logprobs &&
-           a->no_temperature == b->no_temperature && a->completion == b->completion;
-}
-
-bool request_style_refused(struct request_style *style, const struct request_style *used,
-                           const char *body, size_t len)
-{
-    char *text = xstrndup(body, len);
-    bool changed = true;
-
-    // Drops the field that the endpoint complains about, if it names one; otherwise falls back to
-    // the next format.
-    if (!is_same(style, used)) {
-        changed = true; // another request has changed the style already
-    } else if (!style->no_logprobs && strstr(text, "logprobs")) {
-        style->no_logprobs = true;
-    } else if (!style->completion && strstr(text, "max_completion_tokens")) {
-        style->completion = true;
-    } else if (!style->no_temperature && strstr(text, "temperature")) {
-        style->no_temperature = true;
-    } else {
-        changed = next_format(style);
-    }
-    free(text);
-    return changed;
-}
-
-void request_style_unusable(struct request_style *style, const struct request_style *used)
-{
-    if (is_same(style, used) && ++style->unusable >= REQUEST_STYLE_UNUSABLE_MAX &&
-        !next_format(style)) {
-        style->format = OUTPUT_SCHEMA;
-    }
-}
-
-void request_style_usable(struct request_style *style, const struct request_style *used)
-{
-    if (is_same(style, used)) {
-        style->unusable = 0;
-    }
 }

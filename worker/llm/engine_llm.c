@@ -1,7 +1,9 @@
 // Design note. Everything runs on the loop thread. A FORECAST is a batch of questions, one per
-// candidate, and is answered when all of them are. A question without an answer becomes a forecast
-// with confidence 0 and a reason, so that its candidate is measured and not lost. OBSERVE blocks
-// the loop until the disk has the outcomes, which takes milliseconds.
+// candidate, and is answered when all of them are. Of AHEAD_FROM questions or more one is asked
+// ahead of the others and answered first, so that the endpoint has the beginning that they share in
+// its prompt cache and reads it once instead of once for each. A question without an answer becomes
+// a forecast with confidence 0 and a reason, so that its candidate is measured and not lost.
+// OBSERVE blocks the loop until the disk has the outcomes, which takes milliseconds.
 #include "worker/llm/engine_llm.h"
 
 #include "common/mem.h"
@@ -12,13 +14,17 @@
 #include <string.h>
 
 #define ENGINE_NAME "llm"
+#define AHEAD_FROM 3 // questions, of which one is asked ahead
 
 struct engine {
     uv_loop_t *loop;
     struct llm *llm;
     struct history *history;
-    char *model; // "llm MODEL", the name under which forecasts are recalibrated
+    char *model; // "llm MODEL #DIGEST": forecasts are recalibrated, and calls counted, by it
     uint64_t forecasts;
+    bool several; // endpoints: the one that is asked ahead warms only its own cache
+    bool failing; // the last question had no answer: then nothing is asked ahead
+    bool closing;
 };
 
 // One FORECAST.
@@ -26,14 +32,15 @@ struct batch {
     struct engine *engine;
     struct forecast_request request;
     struct forecast_reply reply;
-    size_t open; // questions without an answer
+    size_t asked; // questions 0 … asked - 1 have been asked
+    size_t open;  // of these, questions without an answer
+    bool warm;    // the others need not wait for the one that is asked ahead
     struct question {
         struct batch *batch;
         size_t index;
     } * question;
     engine_done *done;
     void *owner;
-    bool asked; // all questions have been asked
 };
 
 // A call whose reply is known at once. It is answered from the loop, never inside itself.
@@ -88,7 +95,7 @@ static struct later *begin_later(struct engine *engine, const struct message *me
 
 static void finish_if_done(struct batch *batch)
 {
-    if (!batch->asked || batch->open > 0) {
+    if (batch->asked < batch->request.candidates_count || batch->open > 0) {
         return;
     }
     batch->done(batch->owner, NULL, &batch->reply);
@@ -107,6 +114,11 @@ static void fill(struct batch *batch, size_t index, const struct llm_answer *ans
     forecast->input_tokens = answer->input_tokens;
     forecast->output_tokens = answer->output_tokens;
     forecast->cost = answer->cost;
+    forecast->cached_tokens = answer->cached_tokens;
+    forecast->requests = answer->requests;
+    forecast->endpoint = answer->endpoint ? xasprintf("%.250s", answer->endpoint) : NULL;
+    forecast->way = answer->way ? xasprintf("%.250s", answer->way) : NULL;
+    batch->engine->failing = answer->reason && !batch->engine->closing;
     if (answer->reason) {
         forecast->confidence = 0;
         forecast->reason = xasprintf("%.500s", answer->reason);
@@ -119,10 +131,17 @@ static void fill(struct batch *batch, size_t index, const struct llm_answer *ans
     forecast->raw->bins = xcalloc(BIN_COUNT, sizeof(double));
     forecast->raw->bins_count = BIN_COUNT;
     memcpy(forecast->raw->bins, answer->bins, sizeof(answer->bins));
+    if (!isnan(answer->p_better)) {
+        double correct = isnan(answer->p_correct) ? HISTORY_P_CORRECT_DEFAULT : answer->p_correct;
+
+        forecast->raw->p_improves = correct * answer->p_better;
+    }
     forecast->rung = xstrdup(answer->format);
     history_recalibrate(batch->engine->history, &batch->request, forecast);
     batch->engine->forecasts++;
 }
+
+static void go_on(struct batch *batch);
 
 static void on_answer(void *owner, const struct llm_answer *answer)
 {
@@ -130,8 +149,35 @@ static void on_answer(void *owner, const struct llm_answer *answer)
     struct batch *batch = question->batch;
 
     fill(batch, question->index, answer);
+    // An answer that was known has warmed nothing; a failure is not waited for twice.
+    batch->warm |= !answer->cached;
     batch->open--;
+    go_on(batch);
     finish_if_done(batch);
+}
+
+// Asks what is to be asked now: one question ahead, or all that are left.
+static void go_on(struct batch *batch)
+{
+    size_t count = batch->request.candidates_count;
+
+    if (count < AHEAD_FROM || batch->engine->several || batch->engine->failing) {
+        batch->warm = true;
+    }
+    while (batch->asked < count && (batch->warm || batch->open == 0)) {
+        size_t index = batch->asked++;
+
+        if (batch->engine->closing) {
+            const struct llm_answer nothing = {.reason = "the worker is stopping"};
+
+            fill(batch, index, &nothing);
+            continue;
+        }
+        batch->question[index] = (struct question){.batch = batch, .index = index};
+        batch->open++;
+        llm_forecast(batch->engine->llm, &batch->request, index, on_answer,
+                     &batch->question[index]);
+    }
 }
 
 static void llm_engine_forecast(void *opaque, struct forecast_request *request_take,
@@ -154,11 +200,8 @@ static void llm_engine_forecast(void *opaque, struct forecast_request *request_t
         message_init(&forecast_message, &batch->reply.forecasts[i]);
         batch->reply.forecasts[i].id = batch->request.candidates[i].id;
         batch->reply.forecasts[i].engine = xstrdup(ENGINE_NAME);
-        batch->question[i] = (struct question){.batch = batch, .index = i};
-        batch->open++;
-        llm_forecast(engine->llm, &batch->request, i, on_answer, &batch->question[i]);
     }
-    batch->asked = true;
+    go_on(batch);
     if (count == 0) { // no question would end the batch
         (void)begin_later(engine, &forecast_reply_message, done, owner);
         message_clear(&forecast_request_message, &batch->request);
@@ -235,25 +278,28 @@ static void free_engine(struct engine *engine)
 static int llm_engine_open(void **ret, const struct engine_config *config, struct err *err)
 {
     if (!config->llm || config->llm->count == 0) {
-        return err_set(
-            err, ERR_USAGE,
-            "--engine llm needs --endpoint and --model: there is no language model to ask");
+        return err_set(err, ERR_USAGE,
+                       "--engine llm needs --endpoint and --model, or a section [endpoint NAME] of "
+                       "the configuration"
+                       " file: there is no language model to ask");
     }
     struct engine *engine = xcalloc(1, sizeof(*engine));
     char *path = xasprintf("%s/llm.db", config->state_dir);
     engine->loop = config->loop;
+    engine->several = config->llm->count > 1;
     int rc = history_open(&engine->history, path, err);
     free(path);
     if (rc == 0) {
-        path = xasprintf("%s/answers.db", config->state_dir);
-        rc = llm_create(&engine->llm, config->loop, config->llm, path, err);
-        free(path);
+        rc = llm_create(&engine->llm, config->loop, config->llm, config->state_dir, err);
     }
     if (rc != 0) {
         free_engine(engine);
         return rc;
     }
-    engine->model = xasprintf(ENGINE_NAME " %.200s", llm_model(engine->llm));
+    char hex[DIGEST_HEX_LEN + 1];
+    struct digest identity = llm_identity(engine->llm);
+    digest_hex(&identity, hex);
+    engine->model = xasprintf(ENGINE_NAME " %.200s #%.8s", llm_model(engine->llm), hex);
     *ret = engine;
     return 0;
 }
@@ -264,6 +310,7 @@ static void llm_engine_close(void *opaque)
 {
     struct engine *engine = opaque;
 
+    engine->closing = true;
     llm_close(engine->llm);
     free_engine(engine);
 }

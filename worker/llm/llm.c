@@ -1,32 +1,31 @@
 // Design note. This file asks for forecasts and owns struct llm. A forecast question is about one
 // candidate. It asks for `samples` answers, one after another, since most of the prompt is then in
-// the endpoint's prompt cache; the mean of the answers is the forecast. A request can
-//   - be refused: the request style changes and the same sample is asked again;
-//   - have an unusable answer: the same sample is asked again, TRIES times in all;
-//   - fail: the question ends with the samples that it has, or with a reason.
-//
-// Spending: before a request the search must be below its limits. What a request used is charged
-// when it is known. A request without an answer that may have been served is charged its estimated
-// input.
+// the endpoint's prompt cache; the mean of the answers is the forecast. The question ends with the
+// samples that it has, or with a reason (worker/llm/llm_question.c).
 #include "worker/llm/llm.h"
 
 #include "common/mem.h"
 #include "worker/llm/answer.h"
 #include "worker/llm/llm_state.h"
-#include "worker/llm/prompt.h"
+#include "worker/prompt/prompt.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES 8 // requests for one sample
+#define TRIES 8 // replies without a usable answer, for one sample
 
 struct forecast_question {
     struct llm_question question;        // first, so that it can be cast
     uint64_t samples;                    // usable answers so far
     double correct_sum, bins[BIN_COUNT]; // sums over the samples
     uint64_t correct_count;              // samples that state p_correct
+    double margin_log2;                  // of an improvement
+    double better_sum;                   // sum of P(better by the margin) over the samples
+    uint64_t better_count;               // samples that answer the second question
+    uint64_t deferred;                   // answers that say that the model cannot say
     bool cached;                         // the answer was known or is an equal question's
+    bool fresh;                          // no answer that was given before will do
     enum output_format format;
     void (*done)(void *owner, const struct llm_answer *answer);
     void *owner;
@@ -39,6 +38,22 @@ static double mean_correct(const struct forecast_question *self)
     return self->correct_count > 0 ? self->correct_sum / (double)self->correct_count : NAN;
 }
 
+static double mean_better(const struct forecast_question *self)
+{
+    return self->better_count > 0 ? self->better_sum / (double)self->better_count : NAN;
+}
+
+// Whether the model cannot say: most of its answers say so.
+static bool defers(const struct forecast_question *self)
+{
+    return self->deferred > self->samples;
+}
+
+static bool is_answered(const struct forecast_question *self)
+{
+    return self->samples > 0 || self->deferred > 0;
+}
+
 static void mean_bins(const struct forecast_question *self, double ret[static BIN_COUNT])
 {
     for (size_t i = 0; i < BIN_COUNT; i++) {
@@ -46,45 +61,77 @@ static void mean_bins(const struct forecast_question *self, double ret[static BI
     }
 }
 
-// Adds the forecast to the cache.
+// Adds the forecast to the cache; one without bins is a deferral.
 static void remember(const struct forecast_question *self)
 {
     double bins[BIN_COUNT];
-
-    mean_bins(self, bins);
     struct forecast forecast;
+
     message_init(&forecast_message, &forecast);
-    forecast.p_correct = mean_correct(self);
-    forecast.bins = bins;
-    forecast.bins_count = BIN_COUNT;
+    if (!defers(self)) {
+        mean_bins(self, bins);
+        forecast.p_correct = mean_correct(self);
+        forecast.p_improves = mean_better(self); // given that it is correct
+        forecast.bins = bins;
+        forecast.bins_count = BIN_COUNT;
+    }
     forecast.rung = (char *)(uintptr_t)output_format_name(self->format);
     answer_cache_add(self->question.llm->cache, &self->question.key, &forecast_message, &forecast);
+}
+
+// What is said to whoever asked.
+static void tell(struct forecast_question *self)
+{
+    const struct llm_question *question = &self->question;
+    struct llm *llm = question->llm;
+    struct strbuf way = STRBUF_INIT;
+    struct llm_answer answer = {
+        .input_tokens = question->input_tokens,
+        .output_tokens = question->output_tokens,
+        .cached_tokens = question->cached_tokens,
+        .cost = question->cost,
+        .seconds = question->seconds,
+        .requests = question->requests,
+        .cached = self->cached,
+    };
+
+    if (question->requests > 0) {
+        request_style_describe(&way, &question->used,
+                               endpoints_config(llm->endpoints, question->endpoint)->extra);
+        answer.endpoint = endpoints_name(llm->endpoints, question->endpoint);
+        answer.way = strbuf_text(&way);
+    }
+    if (defers(self)) {
+        answer.reason = "the model says that it cannot say";
+    } else if (self->samples > 0) {
+        mean_bins(self, answer.bins);
+        answer.p_correct = mean_correct(self);
+        answer.p_better = mean_better(self);
+        answer.format = output_format_name(self->format);
+    } else {
+        answer.reason = question->reason;
+    }
+    self->done(self->owner, &answer);
+    strbuf_release(&way);
 }
 
 static void finish(struct llm_question *question)
 {
     struct forecast_question *self = (struct forecast_question *)question;
-    struct llm_answer answer = {
-        .input_tokens = question->input_tokens,
-        .output_tokens = question->output_tokens,
-        .cost = question->cost,
-        .seconds = question->seconds,
-        .cached = self->cached,
-    };
 
-    if (self->samples > 0) {
-        mean_bins(self, answer.bins);
-        answer.p_correct = mean_correct(self);
-        answer.format = output_format_name(self->format);
-        if (!self->cached) {
-            remember(self);
-        }
-    } else {
-        answer.reason = question->reason;
+    if (is_answered(self) && !self->cached && !self->fresh) {
+        remember(self);
     }
-    self->done(self->owner, &answer);
+    if (!question->abandoned) {
+        tell(self);
+    }
     llm_question_release(question);
     free(self);
+}
+
+static void give_up(struct llm_question *question)
+{
+    tell((struct forecast_question *)question);
 }
 
 // ---- answers ----
@@ -99,31 +146,34 @@ static void add_sample(struct forecast_question *self, const struct answer_forec
         self->correct_sum += forecast->p_correct;
         self->correct_count++;
     }
+    if (forecast->has_fine) {
+        self->better_sum += fine_bins_above(forecast->fine, self->margin_log2);
+        self->better_count++;
+    }
     self->samples++;
 }
 
-// Reads an answer with status 200. Returns whether the question goes on with another request.
-static bool read_answer(struct forecast_question *self, const struct endpoint_result *result)
+static bool take(struct llm_question *question, const struct answer *answer, struct err *why)
 {
-    struct llm_question *question = &self->question;
-    struct request_style *style = &question->style[result->endpoint];
-    struct err err = ERR_INIT, why = ERR_INIT;
-    struct answer answer;
-    int rc = answer_read(&answer, (const char *)result->body.data, result->body.len, &why, &err);
+    struct forecast_question *self = (struct forecast_question *)question;
 
-    llm_question_charge(question, result->endpoint, &answer.usage);
-    if (rc == 0 && answer.has_forecast) {
-        request_style_usable(style, &question->used);
+    (void)why; // answer_read has said what is missing
+    if (answer->has_forecast) {
         self->format = question->used.format;
-        add_sample(self, &answer.forecast);
-        question->tries = 0;
-    } else {
-        request_style_unusable(style, &question->used);
-        (void)snprintf(question->reason, sizeof(question->reason), "%s",
-                       rc == 0 ? why.text : err.text);
     }
-    answer_release(&answer);
-    return self->samples < question->llm->config.samples && question->tries < TRIES;
+    if (answer->has_forecast && answer->forecast.defers) {
+        self->deferred++;
+    } else if (answer->has_forecast) {
+        add_sample(self, &answer->forecast);
+    }
+    return answer->has_forecast;
+}
+
+static bool wants_more(struct llm_question *question)
+{
+    const struct forecast_question *self = (const struct forecast_question *)question;
+
+    return self->samples + self->deferred < question->llm->config.samples;
 }
 
 static bool take_answer(struct llm_question *question, const struct llm_question *from)
@@ -131,49 +181,38 @@ static bool take_answer(struct llm_question *question, const struct llm_question
     struct forecast_question *self = (struct forecast_question *)question;
     const struct forecast_question *first = (const struct forecast_question *)from;
 
-    if (first->samples == 0) {
+    if (!is_answered(first)) {
         return false;
     }
     self->samples = first->samples;
     memcpy(self->bins, first->bins, sizeof(self->bins));
     self->correct_sum = first->correct_sum;
     self->correct_count = first->correct_count;
+    self->better_sum = first->better_sum;
+    self->better_count = first->better_count;
+    self->deferred = first->deferred;
     self->format = first->format;
     self->cached = true;
     return true;
 }
 
-static bool answered(struct llm_question *question, const struct endpoint_result *result)
-{
-    bool refused = result->status == 400 || result->status == 404 || result->status == 415 ||
-                   result->status == 422;
-
-    if (result->status == 200) {
-        return read_answer((struct forecast_question *)question, result);
-    }
-    if (refused && request_style_refused(&question->style[result->endpoint], &question->used,
-                                         (const char *)result->body.data, result->body.len)) {
-        (void)snprintf(question->reason, sizeof(question->reason),
-                       "the endpoint refuses every way to ask (status %ld)", result->status);
-        return question->tries < TRIES;
-    }
-    (void)snprintf(question->reason, sizeof(question->reason),
-                   "the endpoint answers with status %ld", result->status);
-    return false;
-}
-
 // ---- questions ----
 
 // The digest of everything that the answer depends on.
-static struct digest key_of(const struct llm_question *question)
+static struct digest key_of(const struct llm_question *question, uint64_t only)
 {
     const struct llm *llm = question->llm;
     struct digest_state *state = digest_begin();
+
+    if (only > 0) {
+        digest_add(state, &only, sizeof(only));
+    }
 
     digest_add(state, &llm->rules_digest, sizeof(llm->rules_digest));
     digest_add_text(state, llm_model(llm));
     digest_add_text(state, question->search);
     digest_add_text(state, question->last);
+    digest_add(state, &((const struct forecast_question *)question)->margin_log2, sizeof(double));
     digest_add(state, &llm->config.samples, sizeof(llm->config.samples));
     digest_add(state, &llm->config.temperature, sizeof(llm->config.temperature));
     return digest_end(state);
@@ -189,14 +228,23 @@ static bool find_cached(struct forecast_question *self)
     if (!found) {
         return false;
     }
-    found = forecast.bins_count == BIN_COUNT && forecast.rung;
-    if (found) {
+    bool deferral = forecast.bins_count == 0;
+    found = (deferral || forecast.bins_count == BIN_COUNT) && forecast.rung;
+    if (found && deferral) {
+        self->deferred = 1;
+    } else if (found) {
         self->samples = 1;
         memcpy(self->bins, forecast.bins, sizeof(self->bins));
         if (!isnan(forecast.p_correct)) {
             self->correct_sum = forecast.p_correct;
             self->correct_count = 1;
         }
+        if (!isnan(forecast.p_improves)) {
+            self->better_sum = forecast.p_improves;
+            self->better_count = 1;
+        }
+    }
+    if (found) {
         self->format = output_format_of(forecast.rung);
         self->cached = true;
         self->question.llm->hits++;
@@ -216,14 +264,29 @@ void llm_forecast(struct llm *llm, const struct forecast_request *request, size_
         .llm = llm,
         .rules = strbuf_text(&llm->rules),
         .spend = xstrdup(request->search ? request->search : ""),
-        .forecast = true,
-        .style = llm->style,
-        .answered = answered,
+        .purpose = LLM_FORECAST,
+        .tries_max = TRIES,
+        .take = take,
+        .wants_more = wants_more,
         .take_answer = take_answer,
+        .give_up = give_up,
         .finish = finish,
     };
     self->done = done;
     self->owner = owner;
+    self->margin_log2 = isnan(request->margin_log2) ? 0 : request->margin_log2;
+    if (request->endpoint > endpoints_count(llm->endpoints)) {
+        (void)snprintf(question->reason, sizeof(question->reason),
+                       "the worker has %zu endpoints and no endpoint %llu",
+                       endpoints_count(llm->endpoints), (unsigned long long)request->endpoint);
+        llm_question_finish_soon(question);
+        return;
+    }
+    if (request->endpoint > 0) {
+        question->barred = ~((uint32_t)1 << (request->endpoint - 1));
+        self->fresh = true;
+        question->patient = true; // there is no other one
+    }
     if (!request->context || request->candidates[index].source.len == 0) {
         (void)snprintf(question->reason, sizeof(question->reason),
                        "the request has no %s for a language model to read",
@@ -235,8 +298,8 @@ void llm_forecast(struct llm *llm, const struct forecast_request *request, size_
     prompt_candidate(&candidate, request, &request->candidates[index]);
     question->search = strbuf_detach(&search);
     question->last = strbuf_detach(&candidate);
-    question->key = key_of(question);
-    if (find_cached(self)) {
+    question->key = key_of(question, request->endpoint);
+    if (!self->fresh && find_cached(self)) {
         llm_question_finish_soon(question);
     } else {
         llm_question_begin(question);
@@ -263,7 +326,10 @@ void llm_status(const struct llm *llm, struct worker_status *status)
         info->in_flight = now.in_flight;
         info->at_once = now.limit;
         info->open = now.open;
-        info->rung = xstrdup(output_format_name(llm->style[i].format));
+        info->rung = xstrdup(output_format_name(llm->style[LLM_FORECAST][i].format));
+        info->name = config->name ? xstrdup(config->name) : NULL;
+        info->api = xstrdup(api_form_name(config->form));
+        info->trouble = now.words[0] != '\0' ? xstrdup(now.words) : NULL;
         model_choice_status(llm->model_choice, config->model, info);
     }
     status->input_tokens = llm->book.input_tokens;
@@ -279,44 +345,78 @@ const char *llm_model(const struct llm *llm)
     return endpoints_config(llm->endpoints, 0)->model;
 }
 
+struct digest llm_identity(const struct llm *llm)
+{
+    struct digest_state *state = digest_begin();
+
+    digest_add(state, &llm->rules_digest, sizeof(llm->rules_digest));
+    digest_add(state, &llm->config.samples, sizeof(llm->config.samples));
+    digest_add(state, &llm->config.temperature, sizeof(llm->config.temperature));
+    for (size_t i = 0; i < endpoints_count(llm->endpoints); i++) {
+        const struct endpoint_config *config = endpoints_config(llm->endpoints, i);
+
+        digest_add_text(state, config->url);
+        digest_add_text(state, config->model);
+    }
+    return digest_end(state);
+}
+
+// Frees what llm_create has opened but for the endpoints.
+static void free_llm(struct llm *llm)
+{
+    spend_book_release(&llm->book);
+    endpoint_store_close(llm->store);
+    answer_cache_close(llm->cache);
+    strbuf_release(&llm->rules);
+    model_choice_free(llm->model_choice);
+    free(llm);
+}
+
 int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *config,
-               const char *cache_path, struct err *err)
+               const char *state_dir, struct err *err)
 {
     struct llm *llm = xcalloc(1, sizeof(*llm));
-    int rc = answer_cache_open(&llm->cache, cache_path, err);
+    char *cache = xasprintf("%s/answers.db", state_dir);
+    char *store = xasprintf("%s/endpoints.db", state_dir);
 
     llm->config = *config;
     llm->config.endpoints = NULL;
-    llm->book.tokens_per_search = config->tokens_per_search;
-    llm->book.cost_per_search = config->cost_per_search;
     llm->rules = (struct strbuf)STRBUF_INIT;
-    if (rc == 0) {
-        rc = endpoints_create(&llm->endpoints, loop, config->endpoints, config->count,
-                              config->ca_file, err);
-    }
+    int rc = answer_cache_open(&llm->cache, cache, err);
     if (rc != 0) {
-        answer_cache_close(llm->cache);
-        free(llm);
-        return rc;
+        goto out;
     }
+    rc = endpoint_store_open(&llm->store, store, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = endpoints_create(&llm->endpoints, loop, config->endpoints, config->count, config->ca_file,
+                          err);
+    if (rc != 0) {
+        goto out;
+    }
+    llm->book.limits = config->limits;
+    llm->book.store = llm->store;
+    llm_style_load(llm);
     llm->model_choice = model_choice_create(config->endpoints, config->count);
     prompt_rules(&llm->rules);
     llm->rules_digest = digest_of(llm->rules.data, llm->rules.len);
     (void)uv_timer_init(loop, &llm->timer);
     llm->timer.data = llm;
     *ret = llm;
-    return 0;
+    llm = NULL;
+out:
+    if (llm) {
+        free_llm(llm);
+    }
+    free(cache);
+    free(store);
+    return rc;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct llm *llm = handle->data;
-
-    spend_book_release(&llm->book);
-    answer_cache_close(llm->cache);
-    strbuf_release(&llm->rules);
-    model_choice_free(llm->model_choice);
-    free(llm);
+    free_llm(handle->data);
 }
 
 void llm_close(struct llm *llm)

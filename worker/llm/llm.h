@@ -5,9 +5,11 @@
 #ifndef WORKER_LLM_LLM_H
 #define WORKER_LLM_LLM_H
 
+#include "common/digest.h"
 #include "proto/bins.h"
 #include "proto/messages.h"
-#include "worker/llm/endpoint.h"
+#include "worker/endpoint/endpoint.h"
+#include "worker/llm/spend.h"
 
 #define LLM_SAMPLES_MAX 16
 
@@ -18,9 +20,8 @@ struct llm_config {
     uint64_t samples;    // answers per candidate, whose mean is the forecast
     uint64_t max_tokens; // of one answer
     double temperature;
-    uint64_t deadline_ms; // of one question, retries included
-    // Limits on the spending of one search since this process started; 0: none.
-    double tokens_per_search, cost_per_search;
+    uint64_t deadline_ms;       // of one question, retries included
+    struct spend_limits limits; // on spending
 };
 
 struct llm;
@@ -30,22 +31,34 @@ struct llm_answer {
     const char *reason; // NULL: there is a forecast
     double p_correct;   // mean of the answers that state it; NaN: none does
     double bins[BIN_COUNT];
+    // P(faster than the incumbent by the request's margin), given that it is correct, by the second
+    // question; NaN: it was not answered.
+    double p_better;
     const char *format;                   // name of the output format
     uint64_t input_tokens, output_tokens; // of all requests
+    uint64_t cached_tokens;               // of the input, that the endpoint had kept
     double cost, seconds;                 // likewise
+    uint64_t requests;                    // that were made
+    const char *endpoint;                 // name of the one that was asked last; NULL: none was
+    const char *way;                      // in which it was asked, for people; NULL likewise
     bool cached;                          // the answer was known
 };
 
-// cache_path: the file of worker/llm/answer_cache.h. Errors of answer_cache_open and
-// endpoints_create.
+// The files of worker/llm/answer_cache.h and worker/endpoint/endpoint_store.h are in state_dir.
+// Errors of answer_cache_open, endpoint_store_open and endpoints_create.
 MUST_CHECK int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *config,
-                          const char *cache_path, struct err *err);
+                          const char *state_dir, struct err *err);
 // The model of the first endpoint, whose name stands for all; owned by llm.
 const char *llm_model(const struct llm *llm);
 
+// Writes what makes this forecaster another one when it changes, as a digest: the endpoints and
+// their models, how they are asked, and the words of the prompt.
+struct digest llm_identity(const struct llm *llm);
+
 // Asks for a forecast of candidate `index` of the request, which must outlive the question. A
-// question that is open already is not asked a second time. done runs once, on the loop, never
-// inside this function; *answer is valid during it.
+// question that is open already is not asked a second time. A request that names an endpoint asks
+// that one, and takes no answer that was given before. done runs once, on the loop, never inside
+// this function; *answer is valid during it.
 void llm_forecast(struct llm *llm, const struct forecast_request *request, size_t index,
                   void (*done)(void *owner, const struct llm_answer *answer), void *owner);
 

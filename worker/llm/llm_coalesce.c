@@ -3,7 +3,8 @@
 // them fail. When the first one's own deadline passed or its search has spent its limit, the next
 // one that has time and money left asks, until its own deadline, and the rest wait for that one. A
 // question is never given up because whoever asked it first has disconnected: the answer is wanted
-// by the others and for the cache.
+// by the others and for the cache. When an endpoint is being tried that has failed, nobody waits
+// for its answer: whoever asked is told that there is none, and the answer is for the cache only.
 #include "worker/llm/llm_state.h"
 #include <string.h>
 
@@ -20,29 +21,39 @@ void llm_question_begin(struct llm_question *question)
     struct llm_question *first, **last;
 
     question->until_ms = uv_now(llm->timer.loop) + llm->config.deadline_ms;
-    question->deadline_ms = llm->config.deadline_ms;
     HASH_FIND(hh, llm->open, &question->key, sizeof(question->key), first);
-    if (first) {
+    if (first && first->abandoned) {
+        memcpy(question->reason, first->reason, sizeof(question->reason));
+        llm_question_finish_soon(question);
+    } else if (first) {
         for (last = &first->waiting; *last; last = &(*last)->next) {
         }
         *last = question;
-    } else if (llm_question_may_ask(question)) {
-        ask(question);
     } else {
-        llm_question_finish_soon(question);
+        ask(question);
     }
 }
 
-// Whether a question, whose first asker got no answer, may ask itself. Sets the time it has left.
-static bool may_ask_now(struct llm_question *question)
+void llm_question_abandon(struct llm_question *question)
 {
-    uint64_t now_ms = uv_now(question->llm->timer.loop);
+    struct llm_question *waiting = question->waiting;
 
-    if (question->llm->closing || now_ms >= question->until_ms || !llm_question_may_ask(question)) {
-        return false;
+    question->waiting = NULL;
+    question->abandoned = true;
+    while (waiting) {
+        struct llm_question *next = waiting->next;
+
+        memcpy(waiting->reason, question->reason, sizeof(waiting->reason));
+        llm_question_finish_soon(waiting);
+        waiting = next;
     }
-    question->deadline_ms = question->until_ms - now_ms;
-    return true;
+    question->give_up(question);
+}
+
+// Whether a question, whose first asker got no answer, may ask itself.
+static bool may_ask_now(const struct llm_question *question)
+{
+    return !question->llm->closing && uv_now(question->llm->timer.loop) < question->until_ms;
 }
 
 // Ends the questions that waited for the first one.

@@ -5,13 +5,14 @@
 #include "worker/llm/answer.h"
 #include "worker/llm/answer_sources.h"
 #include "worker/llm/llm_state.h"
-#include "worker/llm/prompt.h"
+#include "worker/prompt/prompt_propose.h"
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PROPOSALS_MAX 64
-#define TRIES 3 // requests in all
+#define TRIES 3 // replies without a program
 
 struct proposal_question {
     struct llm_question question; // first, so that it can be cast
@@ -32,7 +33,7 @@ static void finish(struct llm_question *question)
 {
     struct proposal_question *self = (struct proposal_question *)question;
 
-    if (question->tries > 0) {
+    if (question->requests > 0) {
         self->reply.model = xstrdup(model_of(question));
     }
     if (self->reply.proposals_count == 0) {
@@ -44,7 +45,7 @@ static void finish(struct llm_question *question)
     self->reply.seconds = question->seconds;
     if (question->model) {
         model_choice_add(question->llm->model_choice, question->model,
-                         question->tries > 0 ? model_of(question) : NULL,
+                         question->requests > 0 ? model_of(question) : NULL,
                          self->reply.proposals_count > 0, question->cost,
                          question->input_tokens + question->output_tokens);
     }
@@ -61,36 +62,6 @@ static void finish(struct llm_question *question)
 }
 
 // ---- answers ----
-
-// Reads an answer with status 200. Returns whether it holds a program.
-static bool read_answer(struct proposal_question *self, const struct endpoint_result *result)
-{
-    struct llm_question *question = &self->question;
-    struct err err = ERR_INIT, why = ERR_INIT;
-    struct answer answer;
-    int rc = answer_read(&answer, (const char *)result->body.data, result->body.len, &why, &err);
-    bool whole = !answer.finish || strcmp(answer.finish, "length") != 0;
-
-    llm_question_charge(question, result->endpoint, &answer.usage);
-    char *source[PROPOSALS_MAX];
-    size_t count = 0;
-    if (rc != 0) {
-        (void)snprintf(question->reason, sizeof(question->reason), "%s", err.text);
-    } else {
-        count = answer.text ? answer_sources(answer.text, whole, source, PROPOSALS_MAX) : 0;
-        (void)snprintf(question->reason, sizeof(question->reason), "the answer holds no program%s",
-                       whole ? "" : ": it was cut off at --max-tokens");
-    }
-    free(self->reply.proposals); // an earlier answer had none
-    self->reply.proposals = xcalloc(count + 1, sizeof(*self->reply.proposals));
-    self->reply.proposals_count = count;
-    for (size_t i = 0; i < count; i++) {
-        self->reply.proposals[i].source =
-            (struct bytes){.data = (unsigned char *)source[i], .len = strlen(source[i])};
-    }
-    answer_release(&answer);
-    return count > 0;
-}
 
 // Adds the proposals to the cache.
 static void remember(const struct proposal_question *self)
@@ -121,24 +92,70 @@ static bool take_answer(struct llm_question *question, const struct llm_question
     return true;
 }
 
-static bool answered(struct llm_question *question, const struct endpoint_result *result)
+// The function that a problem's candidates define, malloc'd; NULL when the problem does not say.
+static char *entry_of(const struct bytes *problem_json)
+{
+    json_t *root = json_loadb((const char *)problem_json->data, problem_json->len, 0, NULL);
+    const char *entry = json_string_value(json_object_get(root, "entry"));
+    char *ret = entry ? xstrdup(entry) : NULL;
+
+    json_decref(root);
+    return ret;
+}
+
+// What a candidate must be. The caller frees what is returned after using *ret.
+static char *describe_wanted(const struct propose_request *request, struct answer_wanted *ret)
+{
+    const struct bytes *program =
+        request->parent ? &request->parent->source : &request->context->baseline;
+    const char *language = request->context->language;
+    bool c = !language || strcmp(language, "C") == 0;
+    char *entry = c ? entry_of(&request->context->problem_json) : NULL;
+
+    *ret = (struct answer_wanted){.launches = !c,
+                                  .entry = entry,
+                                  .program = (const char *)program->data,
+                                  .program_len = program->len};
+    return entry;
+}
+
+// Takes the programs that an answer holds.
+static bool take(struct llm_question *question, const struct answer *answer, struct err *why)
 {
     struct proposal_question *self = (struct proposal_question *)question;
-    bool again;
+    bool whole = answer->end != ANSWER_CUT_OFF;
+    char *source[PROPOSALS_MAX];
+    size_t count = 0;
+    struct err left_out = ERR_INIT;
+    struct answer_wanted wanted;
 
-    if (result->status == 200) {
-        again = !read_answer(self, result);
-        if (!again) {
-            remember(self);
-        }
-    } else {
-        again = result->status == 400 &&
-                request_style_refused(&question->style[result->endpoint], &question->used,
-                                      (const char *)result->body.data, result->body.len);
-        (void)snprintf(question->reason, sizeof(question->reason),
-                       "the endpoint answers with status %ld", result->status);
+    err_clear(why); // no forecast was asked for
+    if (answer->text && !answer->is_reasoning && answer->end != ANSWER_FILTERED) {
+        char *entry = describe_wanted(&self->request, &wanted);
+
+        count = answer_sources(&wanted, answer->text, whole, source, PROPOSALS_MAX, &left_out);
+        free(entry);
     }
-    return again && question->tries < TRIES;
+    if (count == 0) {
+        (void)err_set(why, ERR_INVALID, "the answer holds no program%s%s",
+                      left_out.code != ERR_NONE ? ": " : "", left_out.text);
+        return false;
+    }
+    free(self->reply.proposals);
+    self->reply.proposals = xcalloc(count + 1, sizeof(*self->reply.proposals));
+    self->reply.proposals_count = count;
+    for (size_t i = 0; i < count; i++) {
+        self->reply.proposals[i].source =
+            (struct bytes){.data = (unsigned char *)source[i], .len = strlen(source[i])};
+    }
+    remember(self);
+    return true;
+}
+
+static bool wants_more(struct llm_question *question)
+{
+    (void)question;
+    return false;
 }
 
 // ---- questions ----
@@ -189,8 +206,11 @@ void llm_propose(struct llm *llm, struct propose_request *request_take,
         .search = text_of(prompt_propose_search, &self->request),
         .last = text_of(prompt_parent, &self->request),
         .spend = xstrdup(self->request.search ? self->request.search : ""),
-        .style = llm->propose_style,
-        .answered = answered,
+        .purpose = LLM_PROPOSE,
+        .patient = true,
+        .tries_max = TRIES,
+        .take = take,
+        .wants_more = wants_more,
         .take_answer = take_answer,
         .finish = finish,
     };

@@ -1,77 +1,229 @@
-// The requests of a question: makes them, charges them, and decides whether to ask again.
+// Design note. A question makes one request at a time. What comes of its reply:
+//   a usable answer           more of them where samples are wanted, or the end
+//   something is not taken    the style changes, and the same endpoint is asked again
+//   refused by a filter,      this endpoint is barred from the question, and another one is asked
+//     too long
+//   cut off                   asked again with twice the limit, once; then the end names the option
+//   unusable                  asked again, elsewhere first
+//   no reply                  the end; worker/endpoint/endpoint.c has tried all that could be tried
 #include "worker/llm/llm_state.h"
+
+#include "common/log.h"
+#include "common/mem.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES_PER_TOKEN 3.5 // of source code, for estimates
+#define TRIES_MOST 24 // replies of all kinds without a usable answer, before a question ends
 
-// An estimate of the input tokens of one request.
-static double estimate_tokens(const struct llm_question *question)
+static uint32_t bit_of(size_t endpoint)
 {
-    return (double)(strlen(question->rules) + strlen(question->search) + strlen(question->last)) /
-           BYTES_PER_TOKEN;
+    return (uint32_t)1 << endpoint;
 }
 
-bool llm_question_may_ask(struct llm_question *question)
+static const char *name_of(const struct llm_question *question, size_t endpoint)
 {
-    struct err err = ERR_INIT;
-
-    if (spend_may_spend(&question->llm->book, question->spend, &err) != 0) {
-        (void)snprintf(question->reason, sizeof(question->reason), "%s", err.text);
-        question->own_end = true;
-        return false;
-    }
-    return true;
+    return endpoints_name(question->llm->endpoints, endpoint);
 }
 
-void llm_question_charge(struct llm_question *question, size_t endpoint,
-                         const struct answer_usage *usage)
+static struct request_style *style_of(const struct llm_question *question, size_t endpoint)
 {
-    struct llm *llm = question->llm;
+    return &question->llm->style[question->purpose][endpoint];
+}
 
-    question->input_tokens += usage->input;
-    question->output_tokens += usage->output;
-    question->cost += spend_charge(&llm->book, question->spend,
-                                   endpoints_config(llm->endpoints, endpoint), usage);
+// The configured limit of an answer's tokens.
+static uint64_t limit_of(const struct llm_question *question, size_t endpoint)
+{
+    uint64_t own = endpoints_config(question->llm->endpoints, endpoint)->max_tokens;
+
+    return own > 0 ? own : question->llm->config.max_tokens;
+}
+
+// ---- requests ----
+
+static enum endpoint_admission admit(void *owner, size_t endpoint, struct err *err)
+{
+    return llm_charge_admit(owner, endpoint, err);
 }
 
 static void build(void *owner, size_t endpoint, struct strbuf *body)
 {
     struct llm_question *question = owner;
+    const struct llm_config *config = &question->llm->config;
+    const struct endpoint_config *its = endpoints_config(question->llm->endpoints, endpoint);
     struct chat_request request = {
-        .model = endpoints_config(question->llm->endpoints, endpoint)->model,
+        .model = its->model,
         .rules = question->rules,
         .search = question->search,
         .candidate = question->last,
-        .max_tokens = question->llm->config.max_tokens,
-        .temperature = question->llm->config.temperature,
-        .forecast = question->forecast,
+        .max_tokens = limit_of(question, endpoint),
+        .temperature = its->temperature >= 0 ? its->temperature : config->temperature,
+        .effort = its->effort,
+        .extra = its->extra,
+        .forecast = question->purpose == LLM_FORECAST,
     };
 
-    question->used = question->style[endpoint];
+    question->endpoint = endpoint;
+    question->requests++;
+    question->used = *style_of(question, endpoint);
+    question->limit = request_style_limit(&question->used, request.max_tokens);
     chat_request_body(body, &request, &question->used);
+}
+
+static void on_failed(void *owner, size_t endpoint, bool sent)
+{
+    llm_charge_failure(owner, endpoint, sent);
+}
+
+static void on_trial(void *owner)
+{
+    struct llm_question *question = owner;
+
+    (void)snprintf(question->reason, sizeof(question->reason),
+                   "no endpoint can answer now: %s is being tried again",
+                   name_of(question, question->endpoint));
+    llm_question_abandon(question);
+}
+
+// ---- replies ----
+
+// Takes the endpoint out of the question. Returns whether another one is left.
+static bool bar(struct llm_question *question, size_t endpoint)
+{
+    question->barred |= bit_of(endpoint);
+    return (~question->barred & (bit_of(endpoints_count(question->llm->endpoints)) - 1)) != 0;
+}
+
+// The endpoint does not take something in the request. Returns whether to ask again.
+static bool change_style(struct llm_question *question, const struct endpoint_result *result)
+{
+    struct llm *llm = question->llm;
+    struct request_style *style = style_of(question, result->endpoint);
+
+    question->avoid &= ~bit_of(result->endpoint);
+    if (request_style_refused(style, &question->used, &result->refusal, question->limit,
+                              endpoints_config(llm->endpoints, result->endpoint)->extra)) {
+        return true;
+    }
+    // It is not the way of asking.
+    llm_style_restore(llm, question->purpose, result->endpoint);
+    char *reason = xasprintf("it refuses every way to ask (status %ld): %s", result->status,
+                             result->refusal.words);
+    struct endpoint_status status;
+    endpoints_status(llm->endpoints, result->endpoint, &status);
+    if (!status.answered) { // otherwise it may be this question only
+        endpoints_rest(llm->endpoints, result->endpoint, reason);
+    }
+    (void)snprintf(question->reason, sizeof(question->reason), "%s: %s",
+                   name_of(question, result->endpoint), reason);
+    free(reason);
+    return bar(question, result->endpoint);
+}
+
+// The answer was cut off before anything usable. Returns whether to ask again.
+static bool ask_for_more(struct llm_question *question, size_t endpoint)
+{
+    const struct endpoint_config *config = endpoints_config(question->llm->endpoints, endpoint);
+    struct request_style *style = style_of(question, endpoint);
+
+    if (!question->used.doubled) {
+        struct request_style doubled = question->used;
+
+        doubled.doubled = true;
+        if (request_style_limit(&doubled, limit_of(question, endpoint)) > question->limit ||
+            style->doubled) {
+            style->doubled = true;
+            question->avoid &= ~bit_of(endpoint);
+            return true;
+        }
+    }
+    (void)snprintf(question->reason, sizeof(question->reason),
+                   "%s: the answer was cut off at %llu tokens; give a larger %s%s%s",
+                   name_of(question, endpoint), (unsigned long long)question->limit,
+                   config->name ? "max-tokens in [endpoint " : "--max-tokens",
+                   config->name ? config->name : "", config->name ? "]" : "");
+    log_event(LOG_WARNING, "answer-cut-off endpoint=%s tokens=%llu reason=\"%s\"",
+              name_of(question, endpoint), (unsigned long long)question->limit, question->reason);
+    return false;
+}
+
+// Reads an answer with status 200. Returns whether to ask again.
+static bool read_answer(struct llm_question *question, const struct endpoint_result *result)
+{
+    struct request_style *style = style_of(question, result->endpoint);
+    struct err err = ERR_INIT, why = ERR_INIT;
+    struct answer answer;
+    bool again;
+    int rc = answer_read(&answer, (const char *)result->body.data, result->body.len, &why, &err);
+
+    llm_charge_answer(question, result->endpoint, &answer, result->body.len);
+    if (rc == 0 && question->take(question, &answer, &why)) {
+        request_style_usable(style, &question->used);
+        llm_style_save(question->llm, question->purpose, result->endpoint);
+        question->tries = 0;
+        question->avoid &= ~bit_of(result->endpoint);
+        again = question->wants_more(question);
+    } else if (rc == 0 && answer.end == ANSWER_CUT_OFF) {
+        again = ask_for_more(question, result->endpoint);
+    } else if (rc == 0 && answer.end == ANSWER_FILTERED) {
+        (void)snprintf(question->reason, sizeof(question->reason), "%s refuses: %.200s",
+                       name_of(question, result->endpoint),
+                       answer.text ? answer.text : "without a word");
+        again = bar(question, result->endpoint);
+    } else {
+        request_style_unusable(style, &question->used);
+        (void)snprintf(question->reason, sizeof(question->reason), "%s: %s",
+                       name_of(question, result->endpoint), rc == 0 ? why.text : err.text);
+        again = question->tries < question->tries_max;
+    }
+    answer_release(&answer);
+    return again;
+}
+
+// What comes of a reply. Returns whether to ask again.
+static bool take_reply(struct llm_question *question, const struct endpoint_result *result)
+{
+    const struct refusal *refusal = &result->refusal;
+
+    if (refusal->kind == REFUSAL_NONE && result->status == 200) {
+        return read_answer(question, result);
+    }
+    llm_charge_failure(question, result->endpoint, false);
+    (void)snprintf(question->reason, sizeof(question->reason), "%s: %s (status %ld)%s%s",
+                   name_of(question, result->endpoint), refusal_meaning(refusal->kind),
+                   result->status, refusal->words[0] != '\0' ? ": " : "", refusal->words);
+    switch (refusal->kind) {
+    case REFUSAL_REQUEST:
+        return change_style(question, result) && question->tries < TRIES_MOST;
+    case REFUSAL_UNUSABLE:
+        request_style_unusable(style_of(question, result->endpoint), &question->used);
+        return question->tries < question->tries_max;
+    case REFUSAL_FILTERED:
+    case REFUSAL_TOO_LONG:
+        log_event(LOG_NOTICE, "question-refused endpoint=%s reason=\"%s\"",
+                  name_of(question, result->endpoint), question->reason);
+        return bar(question, result->endpoint);
+    default:
+        return false; // every endpoint has been asked that could be
+    }
 }
 
 static void on_result(void *owner, const struct endpoint_result *result)
 {
     struct llm_question *question = owner;
-
-    question->endpoint = result->endpoint;
-    question->seconds += result->seconds;
-    for (unsigned i = 0; i < result->maybe_billed; i++) {
-        struct answer_usage usage = {.input = (uint64_t)estimate_tokens(question)};
-
-        llm_question_charge(question, result->endpoint, &usage);
-    }
     bool again = false;
+
+    question->seconds += result->seconds;
+    question->avoid = result->avoid;
+    question->barred = result->barred;
     if (result->err.code != ERR_NONE) {
         (void)snprintf(question->reason, sizeof(question->reason), "%s", result->err.text);
-        question->own_end = result->err.code == ERR_TIMED_OUT;
+        question->own_end = result->err.code == ERR_TIMED_OUT || result->err.code == ERR_LIMIT;
     } else {
-        again = question->answered(question, result);
+        again = take_reply(question, result);
     }
-    if (again && !question->llm->closing && llm_question_may_ask(question)) {
+    if (again && !question->llm->closing &&
+        uv_now(question->llm->timer.loop) < question->until_ms) {
         llm_question_post(question);
     } else {
         llm_question_end(question);
@@ -80,19 +232,25 @@ static void on_result(void *owner, const struct endpoint_result *result)
 
 void llm_question_post(struct llm_question *question)
 {
-    const struct llm_config *config = &question->llm->config;
+    const struct llm *llm = question->llm;
+    uint64_t now = uv_now(llm->timer.loop);
     struct endpoint_call call = {
-        .path = "/chat/completions",
+        .admit = admit,
         .build = build,
+        .failed = on_failed,
+        .on_trial = question->give_up ? on_trial : NULL,
         .done = on_result,
         .owner = question,
-        .deadline_ms = question->deadline_ms,
-        .tokens = estimate_tokens(question) + (double)config->max_tokens,
+        .deadline_ms = question->until_ms > now ? question->until_ms - now : 0,
+        .tokens = llm_charge_estimate(question) + (double)llm->config.max_tokens,
         .model = question->model,
+        .avoid = question->avoid,
+        .barred = question->barred,
+        .patient = question->patient,
     };
 
     question->tries++;
-    endpoints_post(question->llm->endpoints, &call);
+    endpoints_post(llm->endpoints, &call);
 }
 
 void llm_question_finish_all(struct llm *llm)

@@ -67,11 +67,11 @@ static int read_key_file(char **ret, const char *path, struct err *err)
     return rc;
 }
 
-// Gives the key from the file, or else from the environment. NULL when there is none, as for local
-// servers. The caller wipes and frees it.
-static int read_key(char **ret, const char *path, struct err *err)
+// Gives the key from the file, or else from the environment variable (NULL: from nowhere). NULL
+// when there is none, as for local servers. The caller wipes and frees it.
+static int read_key(char **ret, const char *path, const char *name, struct err *err)
 {
-    const char *variable = getenv(LLM_KEY_VARIABLE);
+    const char *variable = name ? getenv(name) : NULL;
     char *text = NULL;
     int rc = 0;
 
@@ -85,7 +85,7 @@ static int read_key(char **ret, const char *path, struct err *err)
         return rc;
     }
     const char *key = trim(text);
-    rc = check_key(key, path ? path : "$" LLM_KEY_VARIABLE, err);
+    rc = check_key(key, path ? path : "$" LLM_KEY_VARIABLE, err); // the only variable
     if (rc == 0) {
         *ret = xstrdup(key);
     }
@@ -108,6 +108,7 @@ static int read_endpoint(struct endpoint_config *endpoint, char *text,
         .price_input = settings->price_input,
         .price_cached = settings->price_cached,
         .price_output = settings->price_output,
+        .temperature = -1,
     };
     if (star) {
         *star = '\0';
@@ -126,17 +127,9 @@ static int read_endpoint(struct endpoint_config *endpoint, char *text,
     return 0;
 }
 
-int llm_settings_read(struct llm_config *ret, const struct llm_settings *settings, struct err *err)
+// Adds the endpoints of --endpoint.
+static int add_options(struct llm_config *ret, const struct llm_settings *settings, struct err *err)
 {
-    *ret = (struct llm_config){
-        .ca_file = settings->ca_file,
-        .samples = settings->samples,
-        .max_tokens = settings->max_tokens,
-        .temperature = settings->temperature,
-        .deadline_ms = settings->deadline_ns / 1000000,
-        .tokens_per_search = settings->tokens_per_search,
-        .cost_per_search = settings->cost_per_search,
-    };
     if (!settings->endpoint) {
         return 0;
     }
@@ -144,8 +137,7 @@ int llm_settings_read(struct llm_config *ret, const struct llm_settings *setting
         return err_set(err, ERR_USAGE, "--endpoint needs --model: which model is to be asked");
     }
     char *key = NULL;
-    int rc = read_key(&key, settings->key_file, err);
-    ret->endpoints = xcalloc(ENDPOINTS_MAX, sizeof(*ret->endpoints));
+    int rc = read_key(&key, settings->key_file, LLM_KEY_VARIABLE, err);
     char *list = xstrdup(settings->endpoint), *next = list, *text;
     while (rc == 0 && (text = strsep(&next, ","))) {
         if (ret->count == ENDPOINTS_MAX) {
@@ -159,6 +151,47 @@ int llm_settings_read(struct llm_config *ret, const struct llm_settings *setting
     }
     free_key(key);
     free(list);
+    return rc;
+}
+
+// Adds the endpoint of a section.
+static int add_section(struct llm_config *ret, const struct endpoint_section *section,
+                       struct err *err)
+{
+    if (ret->count == ENDPOINTS_MAX) {
+        return err_set(err, ERR_USAGE, "--endpoint and the sections name more than %d endpoints",
+                       ENDPOINTS_MAX);
+    }
+    struct endpoint_config *endpoint = &ret->endpoints[ret->count];
+    int rc = endpoint_section_read(endpoint, section, err);
+    if (rc != 0) {
+        return rc;
+    }
+    ret->count++;
+    char *key = NULL;
+    rc = section->key_file ? read_key(&key, section->key_file, NULL, err) : 0;
+    endpoint->key = key;
+    return rc != 0 ? err_wrap(err, "[endpoint %s]", section->name) : 0;
+}
+
+int llm_settings_read(struct llm_config *ret, const struct llm_settings *settings, struct err *err)
+{
+    *ret = (struct llm_config){
+        .ca_file = settings->ca_file,
+        .samples = settings->samples,
+        .max_tokens = settings->max_tokens,
+        .temperature = settings->temperature,
+        .deadline_ms = settings->deadline_ns / 1000000,
+        .limits = settings->limits,
+    };
+    if (!settings->endpoint && settings->sections.count == 0) {
+        return 0;
+    }
+    ret->endpoints = xcalloc(ENDPOINTS_MAX, sizeof(*ret->endpoints));
+    int rc = add_options(ret, settings, err);
+    for (size_t i = 0; i < settings->sections.count && rc == 0; i++) {
+        rc = add_section(ret, &settings->sections.section[i], err);
+    }
     if (rc != 0) {
         llm_settings_release(ret);
     }
@@ -170,6 +203,7 @@ void llm_settings_release(struct llm_config *config)
     for (size_t i = 0; i < config->count; i++) {
         free((char *)(uintptr_t)config->endpoints[i].url);
         free_key((char *)(uintptr_t)config->endpoints[i].key);
+        json_decref((json_t *)(uintptr_t)config->endpoints[i].extra);
     }
     free(config->endpoints);
     config->endpoints = NULL;

@@ -1,11 +1,13 @@
 // The inside of struct llm and of its questions. Only llm*.c include this: llm.c asks for
-// forecasts, llm_propose.c for candidates; llm_question.c makes the requests of a question and
-// charges them, and llm_coalesce.c joins equal questions.
+// forecasts, llm_propose.c for candidates; llm_question.c makes the requests of a question and says
+// what comes of their replies, llm_charge.c pays for them, llm_style.c keeps how endpoints are
+// asked, and llm_coalesce.c joins equal questions.
 #ifndef WORKER_LLM_LLM_STATE_H
 #define WORKER_LLM_LLM_STATE_H
 
 #include "common/digest.h"
 #include "common/strbuf.h"
+#include "worker/llm/answer.h"
 #include "worker/llm/answer_cache.h"
 #include "worker/llm/chat_request.h"
 #include "worker/llm/llm.h"
@@ -14,12 +16,23 @@
 #include <uthash.h>
 #include <uv.h>
 
+// What endpoints are asked for; each is asked in a style of its own.
+enum llm_purpose { LLM_FORECAST, LLM_PROPOSE, LLM_PURPOSES };
+
+// The most that an endpoint has counted, for what requests may cost.
+struct llm_use {
+    bool known;           // it has counted a request
+    double per_byte;      // input tokens for each byte of a question
+    double output_tokens; // of one answer
+};
+
 struct llm {
     struct llm_config config;
     struct endpoints *endpoints;
     struct model_choice *model_choice;
-    struct request_style style[ENDPOINTS_MAX];         // for forecasts
-    struct request_style propose_style[ENDPOINTS_MAX]; // for candidates
+    struct request_style style[LLM_PURPOSES][ENDPOINTS_MAX];
+    struct llm_use use[ENDPOINTS_MAX];
+    struct endpoint_store *store;
     struct spend_book book;
     struct answer_cache *cache;
     struct strbuf rules; // of forecasting, for the prompt
@@ -42,33 +55,64 @@ struct llm_question {
     const char *rules;            // system message; outlives the question
     char *search, *last;          // first and last part of the user's message; owned
     char *spend;                  // the search that pays; owned
-    bool forecast;                // as in struct chat_request
-    struct request_style *style;  // per endpoint
-    struct request_style used;    // of the open request
-    const char *model;            // to be asked first; NULL: by the endpoints' weights
-    size_t endpoint;              // that was asked last
-    unsigned tries;               // requests
-    uint64_t until_ms;            // loop time of its own deadline
-    uint64_t deadline_ms;         // time for one request
-    char reason[ERR_TEXT_MAX];    // why there is no answer, so far
-    bool own_end;                 // no answer because of its own deadline or its search's limit
-    uint64_t input_tokens, output_tokens; // of all requests
-    double cost, seconds;                 // likewise
-    // An answer with any status has come. Returns whether to ask again.
-    bool (*answered)(struct llm_question *question, const struct endpoint_result *result);
+    enum llm_purpose purpose;
+    bool patient;              // there is nothing to do instead of waiting for endpoints that rest
+    unsigned tries_max;        // replies without a usable answer, before it ends
+    struct request_style used; // of the open request
+    uint64_t limit;            // of the open request's answer, tokens
+    struct spend_reservation reservation; // of the open request
+    const char *model;                    // to be asked first; NULL: by the endpoints' weights
+    size_t endpoint;                      // that was asked last
+    uint32_t avoid, barred;               // endpoints, as in struct endpoint_call
+    unsigned tries;                       // replies since the last usable answer
+    uint64_t requests;                    // made in all
+    uint64_t until_ms;                    // loop time of its own deadline
+    char reason[ERR_TEXT_MAX];            // why there is no answer, so far
+    bool own_end;   // no answer because of its own deadline or its search's limit
+    bool abandoned; // whoever asked has been told that there is no answer; it is asked all the same
+    uint64_t input_tokens, output_tokens, cached_tokens; // of all requests
+    double cost, seconds;                                // likewise
+    // Takes over what an answer holds. Returns whether that is usable; if not, sets *why.
+    bool (*take)(struct llm_question *question, const struct answer *answer, struct err *why);
+    // After a usable answer: whether one more is wanted.
+    bool (*wants_more)(struct llm_question *question);
     // Copies the answer of an equal question. Returns false, and changes nothing, when it has none.
     bool (*take_answer)(struct llm_question *question, const struct llm_question *from);
-    // Hands the answer over and frees the question with what it belongs to.
+    // Tells whoever asked that there is no answer, for question->reason. NULL: is never abandoned.
+    void (*give_up)(struct llm_question *question);
+    // Hands the answer over, unless the question was abandoned, and frees the question with what it
+    // belongs to.
     void (*finish)(struct llm_question *question);
 };
 
-// Whether the search is below its limits; otherwise question->reason says which one is reached.
-bool llm_question_may_ask(struct llm_question *question);
-// Charges the tokens of one request to the search.
-void llm_question_charge(struct llm_question *question, size_t endpoint,
-                         const struct answer_usage *usage);
+// ---- llm_charge.c ----
+
+// Reserves what a request of the question may cost at this endpoint.
+enum endpoint_admission llm_charge_admit(struct llm_question *question, size_t endpoint,
+                                         struct err *err);
+// Pays for a request that was answered, with what the answer says it took, or with an estimate.
+void llm_charge_answer(struct llm_question *question, size_t endpoint, const struct answer *answer,
+                       size_t answer_len);
+// Ends a request without an answer. sent: its input is paid for, as estimated.
+void llm_charge_failure(struct llm_question *question, size_t endpoint, bool sent);
+// An estimate of the input tokens of one request.
+double llm_charge_estimate(const struct llm_question *question);
+
+// ---- llm_style.c ----
+
+// Reads how the endpoints were asked when they last answered.
+void llm_style_load(struct llm *llm);
+// The same for one endpoint, in place of what did not work.
+void llm_style_restore(struct llm *llm, enum llm_purpose purpose, size_t endpoint);
+// Keeps how the endpoint is asked, unless that is known.
+void llm_style_save(struct llm *llm, enum llm_purpose purpose, size_t endpoint);
+
+// ---- llm_question.c and llm_coalesce.c ----
+
 // Asks, or waits for an equal question that is open. key, take_answer and finish must be set.
 void llm_question_begin(struct llm_question *question);
+// Tells whoever asked, and who waits for the same answer, that there is none for now.
+void llm_question_abandon(struct llm_question *question);
 // Makes one request of a question that asks.
 void llm_question_post(struct llm_question *question);
 // Ends a question that asked, and those that waited for it.

@@ -7,7 +7,7 @@
 
 #include "common/digest.h"
 #include "proto/messages.h"
-#include "worker/llm/endpoint.h"
+#include "worker/endpoint/endpoint.h"
 #include <stdbool.h>
 #include <stddef.h>
 

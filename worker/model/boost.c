@@ -1,9 +1,9 @@
 // Design note. XGBoost keeps the last error in a thread-local string, and prints warnings to stderr
 // unless verbosity is 0. Its matrices are of the training alone and live as long as one call here.
-// Predictions are made in place (XGBoosterPredictFromDense), which only reads the booster and leaves
-// its result to the calling thread, so that threads need not wait for each other. nthread is 1
-// everywhere, since matrices of a few hundred rows are slower with more threads, and so that sums are
-// always added in the same order.
+// Predictions are made in place (XGBoosterPredictFromDense), which only reads the booster and
+// leaves its result to the calling thread, so that threads need not wait for each other. nthread is
+// 1 everywhere, since matrices of a few hundred rows are slower with more threads, and so that sums
+// are always added in the same order.
 #include "worker/model/boost.h"
 
 #include "common/mem.h"
@@ -70,6 +70,16 @@ static int configure(BoosterHandle handle, const struct boost_config *config, st
     int rc = set_param(handle, "tree_method", "hist", err);
     if (rc == 0) {
         rc = set_param(handle, "objective", objective, err);
+    }
+    // Pairs of rows drawn at random, as up to 1.7, where this has no name; since 2.0 the rows that
+    // are ranked first are what matters unless it is said.
+    int major;
+    XGBoostVersion(&major, NULL, NULL);
+    if (rc == 0 && config->rank && major >= 2) {
+        rc = set_param(handle, "lambdarank_pair_method", "mean", err);
+    }
+    if (rc == 0 && config->rank && major >= 2) {
+        rc = set_param(handle, "lambdarank_normalization", "false", err);
     }
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(number); i++) {
         rc = set_number(handle, number[i].name, number[i].value, err);

@@ -38,14 +38,22 @@ static double logistic(double x)
     return 1 / (1 + exp(-x));
 }
 
+static bool takes(const struct ensemble_data *data, size_t row)
+{
+    return !data->take || data->take[row];
+}
+
 // Fits the curve to the out-of-fold predictions by Newton's method.
 static void fit_curve(struct correctness *correctness, const float *out_of_fold,
-                      const bool *correct, size_t rows)
+                      const struct ensemble_data *data, const bool *correct)
 {
     double base = logit(correctness->rate), a = base, b = 0;
     for (int step = 0; step < NEWTON_STEPS; step++) {
         double ga = -(a - base), gb = -b, haa = 1, hab = 0, hbb = 1;
-        for (size_t i = 0; i < rows; i++) {
+        for (size_t i = 0; i < data->rows; i++) {
+            if (!takes(data, i)) {
+                continue;
+            }
             double u = logit(out_of_fold[i]), p = logistic(a + b * u), w = p * (1 - p);
             double error = (correct[i] ? 1 : 0) - p;
             ga += error;
@@ -72,7 +80,6 @@ static int fit_classifier(struct correctness *ret, const struct correctness *old
     for (size_t i = 0; i < data->rows; i++) {
         label[i] = correct[i] ? 1 : 0;
     }
-    labelled.take = NULL;
     labelled.label = label;
     int rc = ensemble_fit(&ret->ensemble, old ? old->ensemble : NULL, &boost_config, FOLDS,
                           &labelled, err);
@@ -83,7 +90,7 @@ static int fit_classifier(struct correctness *ret, const struct correctness *old
     if (rc != 0) {
         goto out;
     }
-    fit_curve(ret, out_of_fold, correct, data->rows);
+    fit_curve(ret, out_of_fold, data, correct);
 out:
     free(label);
     free(out_of_fold);
@@ -94,13 +101,14 @@ int correctness_fit(struct correctness *ret, const struct correctness *old,
                     const struct ensemble_data *data, const bool *correct, bool classify,
                     struct err *err)
 {
-    size_t right = 0;
+    size_t right = 0, rows = 0;
     for (size_t i = 0; i < data->rows; i++) {
-        right += correct[i];
+        rows += takes(data, i);
+        right += takes(data, i) && correct[i];
     }
     *ret = (struct correctness){.rate = ((double)right + RATE_PRIOR * RATE_PRIOR_ROWS) /
-                                        ((double)data->rows + RATE_PRIOR_ROWS)};
-    if (right < CLASS_MIN || data->rows - right < CLASS_MIN || !classify) {
+                                        ((double)rows + RATE_PRIOR_ROWS)};
+    if (right < CLASS_MIN || rows - right < CLASS_MIN || !classify) {
         return 0;
     }
     return fit_classifier(ret, old, data, correct, err);

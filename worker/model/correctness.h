@@ -15,7 +15,7 @@ struct correctness {
     double offset, slope;      // logit p = offset + slope * logit(prediction of the ensemble)
 };
 
-// Fits to the rows of data, whose label and take are not read. correct[row]. classify: train the
+// Fits to the taken rows of data, whose label is not read. correct[row]. classify: train the
 // classifier when there are enough rows; otherwise only the rate is computed. Members of the
 // ensemble of old (NULL: none) are shared where they are still due. Errors are ensemble_fit's;
 // *ret may then be released.

@@ -1,9 +1,9 @@
 // Design note. The engine has two work queues, one that learns and one that forecasts.
 //
 // OBSERVE runs on the learning queue: the outcomes are committed to the store, added to their
-// group, the group's model is fitted, and the call is answered. When more OBSERVE calls wait behind
-// it, the fit is left to the last of them (or to a FORECAST), so that outcomes that arrive together
-// cost one fit.
+// group, the group's models that are being asked are fitted, and the call is answered. When more
+// OBSERVE calls wait behind it, the fit is left to the last of them (or to a FORECAST), so that
+// outcomes that arrive together cost one fit.
 //
 // FORECAST runs on the forecasting queue, several at a time, and uses the latest model, while the
 // next one may be in training. It is therefore made with at least the outcomes whose OBSERVE was
@@ -95,7 +95,7 @@ static void begin_forecast(struct call *call)
         if (!group) {
             group = asked->empty = group_create(request->problem, request->device_class);
         }
-        if (!call->learns || group_fit(group, &call->err) == 0) {
+        if (!call->learns || group_fit(group, request->screening, &call->err) == 0) {
             asked->forecasting = forecasting_begin(group, request);
         }
     }
@@ -144,7 +144,7 @@ static void work_forecast(struct work_item *item)
 }
 
 // ERR_INVALID when one cannot be an outcome. Sets take[i] for the outcomes to be learnt from; those
-// that teach nothing (compile-error, quarantined) are left out.
+// that teach nothing (quarantined) are left out.
 static int check_outcomes(const struct observe *observe, bool *take, struct err *err)
 {
     for (size_t i = 0; i < observe->outcomes_count; i++) {
@@ -156,7 +156,7 @@ static int check_outcomes(const struct observe *observe, bool *take, struct err 
             return err_set(err, ERR_INVALID, "outcome %zu has the unknown verdict %llu", i,
                            (unsigned long long)outcome->verdict);
         }
-        take[i] = outcome_is_usable(outcome);
+        take[i] = outcome_is_usable(outcome) || outcome_is_compile_failure(outcome);
         if (verdict_is_ratio(outcome->verdict) && !take[i]) {
             return err_set(err, ERR_INVALID, "outcome %zu is %s with no usable log2", i,
                            verdict_name(outcome->verdict));
@@ -194,7 +194,7 @@ static void work_observe(struct work_item *item)
         }
     }
     if (__atomic_load_n(&call->engine->observes, __ATOMIC_RELAXED) <= 1) {
-        rc = group_fit(group, &call->err);
+        rc = group_refit(group, &call->err);
     }
     call->reply.observed.rows = group_rows(group);
     call->reply.observed.model_version = group_version(group);
@@ -317,8 +317,8 @@ static void static_forecast(void *opaque, struct forecast_request *request_take,
     bool told = __atomic_load_n(&engine->observes, __ATOMIC_RELAXED) > 0;
     begin_call(engine, call, &forecast_reply_message, done, owner);
     bool screening = request_take->screening;
-    if (group && screening) {
-        group_screen(group);
+    if (group) {
+        group_use(group, screening);
     }
     call->learns = group ? !group_ready(group, screening, told) : told;
     call->forecast_request = *request_take;

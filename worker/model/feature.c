@@ -52,13 +52,15 @@ const char *feature_columns_name(const struct feature_columns *columns, size_t c
 bool feature_columns_is_param(const struct feature_columns *columns, size_t column)
 {
     const char *name = columns->by_index[column]->name;
-    return strncmp(name, "param:", 6) == 0 || strcmp(name, "forecast:mean_log2") == 0;
+    return strncmp(name, "param:", 6) == 0 || strncmp(name, "source:define:", 14) == 0 ||
+           strncmp(name, "source:warm:", 12) == 0 || strcmp(name, "forecast:mean_log2") == 0;
 }
 
 bool feature_columns_is_uncompiled(const struct feature_columns *columns, size_t column)
 {
     const char *name = columns->by_index[column]->name;
-    return strncmp(name, "param:", 6) == 0 || strncmp(name, "device:", 7) == 0;
+    return strncmp(name, "param:", 6) == 0 || strncmp(name, "source:", 7) == 0 ||
+           strncmp(name, "device:", 7) == 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -151,9 +153,11 @@ static double log_of_count(double value)
     return value >= 0 ? log2(1 + value) : value;
 }
 
-static double log_of_positive(double value)
+// The logarithm, continued below 1 by a line. So the values 0 and 1 of a switch differ, as they
+// would not if 0 stayed 0, and the order of all values is kept.
+static double log_of_parameter(double value)
 {
-    return value > 0 ? log2(value) : value;
+    return value >= 1 ? log2(value) : value - 1;
 }
 
 static const struct fact *find_fact(const struct fact *fact, size_t count, const char *name)
@@ -197,10 +201,14 @@ static struct feature_row fill_row(struct filling *fill, const struct feature_fa
         }
     }
     for (size_t i = 0; i < candidate->params_count; i++) {
-        put(fill, "param", candidate->params[i].name, log_of_positive(candidate->params[i].value));
+        put(fill, "param", candidate->params[i].name, log_of_parameter(candidate->params[i].value));
+    }
+    for (size_t i = 0; i < candidate->source_facts_count; i++) {
+        put(fill, "source", candidate->source_facts[i].name,
+            log_of_count(candidate->source_facts[i].value));
     }
     for (size_t i = 0; i < facts->device_count; i++) {
-        put(fill, "device", facts->device[i].name, log_of_positive(facts->device[i].value));
+        put(fill, "device", facts->device[i].name, log_of_parameter(facts->device[i].value));
     }
     if (candidate->raw) {
         put_forecast(fill, candidate->raw);

@@ -5,8 +5,9 @@
 // Column         comes from                      value
 // object:NAME    a feature of the compiled code  log2(1 + v) where v >= 0, else v
 // ratio:NAME     the same and the baseline's     log2((1 + v) / (1 + baseline)), if both are >= 0
-// param:NAME     a parameter of the template     log2(v) where v > 0, else v
-// device:NAME    a fact about the device         log2(v) where v > 0, else v
+// param:NAME     a parameter of the template     log2(v) where v >= 1, else v - 1
+// source:NAME    a fact about the source         log2(1 + v) where v >= 0, else v
+// device:NAME    a fact about the device         log2(v) where v >= 1, else v - 1
 // forecast:NAME  another forecaster's forecast   mean_log2, spread, p_correct, p_improves as given
 //
 // Counts and sizes matter by their ratios, hence the logarithms. The problem is not a column, since
@@ -32,7 +33,8 @@ const char *feature_columns_name(const struct feature_columns *columns, size_t c
 // Whether the column is a parameter of the template, or another forecaster's mean, which is as
 // informative as one.
 bool feature_columns_is_param(const struct feature_columns *columns, size_t column);
-// Whether the column is known before a candidate is compiled: a parameter or a fact about the device.
+// Whether the column is known before a candidate is compiled: a parameter or a fact about the
+// device.
 bool feature_columns_is_uncompiled(const struct feature_columns *columns, size_t column);
 // The indices of all columns in the order of their names, feature_columns_count() of them. The
 // caller frees the array.

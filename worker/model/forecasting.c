@@ -1,6 +1,7 @@
-// Design note. What is copied from the group at the beginning is small: a reference to what the last
-// fit has learnt, and the decisions, from which confidences follow. A part needs no lock then. With
-// recalibration the end corrects all forecasts at once, so that they are corrected by the same map.
+// Design note. What is copied from the group at the beginning is small: a reference to what the
+// last fit has learnt, and the decisions, from which confidences follow. A part needs no lock then.
+// With recalibration the end corrects all forecasts at once, so that they are corrected by the same
+// map.
 #include "worker/model/forecasting.h"
 
 #include "common/mem.h"
@@ -30,8 +31,9 @@ struct forecasting {
 // The prediction while there is no model: the prior, updated by the few outcomes that there are.
 static struct prediction prior_prediction(const struct group *group)
 {
-    double correct = 0, sum = 0, square = 0;
+    double compiled = 0, correct = 0, sum = 0, square = 0;
     for (size_t i = 0; i < group->count; i++) {
+        compiled += group->row[i].compiled;
         if (group->row[i].correct) {
             correct++, sum += group->row[i].y;
         }
@@ -42,7 +44,8 @@ static struct prediction prior_prediction(const struct group *group)
         square += group->row[i].correct ? d * d : 0;
     }
     return (struct prediction){
-        .p_correct = (correct + PRIOR_CORRECT * PRIOR_ROWS) / ((double)group->count + PRIOR_ROWS),
+        .p_compiles = 1,
+        .p_correct = (correct + PRIOR_CORRECT * PRIOR_ROWS) / (compiled + PRIOR_ROWS),
         .centre = centre,
         .scale = sqrt((square + PRIOR_ROWS * PRIOR_SD * PRIOR_SD) / (correct + PRIOR_ROWS)),
     };
@@ -126,6 +129,23 @@ static int predict(const struct forecasting *f, size_t first, size_t count, stru
     return rc;
 }
 
+// Fills in how probable it is that the candidate beats the incumbent by so much. A compiled
+// candidate's forecast may be recalibrated, which these probabilities would not be.
+static void fill_beyond(const struct forecast_request *request, const struct prediction *prediction,
+                        struct forecast *ret)
+{
+    if (!request->screening || request->beyond_log2_count == 0) {
+        return;
+    }
+    double incumbent = group_number_or(request->incumbent_log2, 0);
+    ret->p_beyond = xcalloc(request->beyond_log2_count, sizeof(*ret->p_beyond));
+    ret->p_beyond_count = request->beyond_log2_count;
+    for (size_t i = 0; i < ret->p_beyond_count; i++) {
+        double above = 1 - prediction_cdf(prediction, incumbent + request->beyond_log2[i]);
+        ret->p_beyond[i] = prediction->p_correct * fmax(above, 0);
+    }
+}
+
 static void fill_forecast(const struct forecasting *f, const struct prediction *prediction,
                           struct forecast *ret)
 {
@@ -137,10 +157,12 @@ static void fill_forecast(const struct forecasting *f, const struct prediction *
         ret->bins[b] = fmax(cdf - below, 0);
         below = fmax(cdf, below);
     }
+    ret->p_compiles = prediction->p_compiles;
     ret->p_correct = prediction->p_correct;
     ret->mean_log2 = prediction_mean(prediction);
     ret->p_improves = prediction->p_correct * (1 - prediction_cdf(prediction, f->target));
     ret->expected_improvement = prediction->p_correct * prediction_excess(prediction, f->target);
+    fill_beyond(f->request, prediction, ret);
     ret->model_version = f->version;
     ret->trained_rows = f->learnt ? f->version : 0;
     ret->reason = f->reason ? xstrdup(f->reason) : NULL;
@@ -150,7 +172,8 @@ static void fill_forecast(const struct forecasting *f, const struct prediction *
 static void set_confidence(const struct forecasting *f, struct forecast *forecast)
 {
     if (!f->reason) {
-        forecast->confidence = decisions_confidence(f->decisions, forecast->p_improves);
+        double phase = group_number_or(f->request->incumbent_log2, 0);
+        forecast->confidence = decisions_confidence(f->decisions, forecast->p_improves, phase);
     }
 }
 

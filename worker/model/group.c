@@ -1,7 +1,8 @@
-// Design note. A row is one outcome: its features, whether it was correct and its log2 speedup. The
-// rows and columns are changed by the learning thread only, which therefore reads them without the
-// lock. What a fit has learnt is immutable from then on (struct learnt): the fit takes the lock only
-// to put it in the place of what was learnt before. How forecasts are made from it is
+// Design note. A row is one outcome: its features, whether it compiled and was correct, and its
+// log2 speedup. The features of a row that did not compile are those known before. The rows and
+// columns are changed by the learning thread only, which therefore reads them without the lock.
+// What a fit has learnt is immutable from then on (struct learnt): the fit takes the lock only to
+// put it in the place of what was learnt before. How forecasts are made from it is
 // worker/model/forecasting.c's.
 #include "worker/model/group.h"
 
@@ -116,7 +117,8 @@ static void add_forecast_made(struct group *group, const struct outcome *outcome
                                   .key = group->added};
     add_to_recalibration(group, outcome, &known);
     pthread_mutex_lock(&group->lock);
-    decisions_add(group->decisions, outcome->p_improves, known.improved, propensity);
+    decisions_add(group->decisions, outcome->p_improves, known.improved, propensity,
+                  group_number_or(outcome->incumbent_log2, 0));
     pthread_mutex_unlock(&group->lock);
 }
 
@@ -146,7 +148,8 @@ void group_add(struct group *group, const struct observe *context, const struct 
         .device = context->device_facts,
         .device_count = context->device_facts_count,
     };
-    struct row row = {.correct = verdict_is_ratio(outcome->verdict)};
+    struct row row = {.compiled = outcome->verdict != VERDICT_COMPILE_ERROR,
+                      .correct = verdict_is_ratio(outcome->verdict)};
     row.feature = feature_row_learn(group->columns, &facts);
     row.y = row.correct ? outcome->log2 : 0;
     append_row(group, &row);
@@ -174,7 +177,7 @@ static float *make_matrix(const struct group *group, const size_t *order, size_t
 struct training_set {
     struct model_data data;
     float *x;
-    bool *param, *correct;
+    bool *param, *compiled, *correct;
     double *y;
     size_t *order, correct_count;
 };
@@ -203,12 +206,14 @@ static void copy_training_set(const struct group *group, enum group_model which,
     }
     ret->x = make_matrix(group, ret->order, columns);
     ret->param = xcalloc(columns + 1, sizeof(*ret->param));
+    ret->compiled = xcalloc(rows + 1, sizeof(*ret->compiled));
     ret->correct = xcalloc(rows + 1, sizeof(*ret->correct));
     ret->y = xcalloc(rows + 1, sizeof(*ret->y));
     for (size_t c = 0; c < columns; c++) {
         ret->param[c] = feature_columns_is_param(group->columns, ret->order[c]);
     }
     for (size_t i = 0; i < rows; i++) {
+        ret->compiled[i] = group->row[i].compiled;
         ret->correct[i] = group->row[i].correct;
         ret->correct_count += ret->correct[i];
         ret->y[i] = group->row[i].y;
@@ -219,8 +224,10 @@ static void copy_training_set(const struct group *group, enum group_model which,
         .columns = columns,
         .name = ret->order,
         .param = ret->param,
+        .compiled = ret->compiled,
         .correct = ret->correct,
         .y = ret->y,
+        .uncompiled = which == GROUP_SCREENING,
         .first = group->added - rows,
         .schedule = {.each = TURN_EACH_ROWS, .rows_max = GROUP_ROWS_MAX},
     };
@@ -231,6 +238,7 @@ static void release_training_set(struct training_set *set)
     free(set->order);
     free(set->x);
     free(set->param);
+    free(set->compiled);
     free(set->correct);
     free(set->y);
 }
@@ -255,8 +263,14 @@ static void put_learnt(struct group *group, enum group_model which, struct model
     group->learnt[which] = learnt;
     group->fitted_correct = set->correct_count;
     group->version[which] = group->added;
+    group->stale[which] = false;
     pthread_mutex_unlock(&group->lock);
     learnt_release(before);
+}
+
+static enum group_model model_of(bool screening)
+{
+    return screening ? GROUP_SCREENING : GROUP_COMPILED;
 }
 
 static int fit(struct group *group, enum group_model which, struct err *err)
@@ -279,27 +293,38 @@ static int fit(struct group *group, enum group_model which, struct err *err)
     return rc;
 }
 
-void group_screen(struct group *group)
+void group_use(struct group *group, bool screening)
 {
     pthread_mutex_lock(&group->lock);
-    group->screens = true;
+    group->used[model_of(screening)] = group->added + 1;
     pthread_mutex_unlock(&group->lock);
 }
 
-int group_fit(struct group *group, struct err *err)
+int group_fit(struct group *group, bool screening, struct err *err)
 {
-    pthread_mutex_lock(&group->lock);
-    bool screens = group->screens;
-    pthread_mutex_unlock(&group->lock);
-    int rc = fit(group, GROUP_COMPILED, err);
-    return rc == 0 && screens ? fit(group, GROUP_SCREENING, err) : rc;
+    return fit(group, model_of(screening), err);
+}
+
+int group_refit(struct group *group, struct err *err)
+{
+    int rc = 0;
+    for (size_t which = 0; which < GROUP_MODELS && rc == 0; which++) {
+        pthread_mutex_lock(&group->lock);
+        bool used =
+            group->used[which] > 0 && group->added + 1 - group->used[which] <= GROUP_USED_ROWS;
+        group->stale[which] = !used && group->version[which] != group->added;
+        pthread_mutex_unlock(&group->lock);
+        rc = used ? fit(group, (enum group_model)which, err) : 0;
+    }
+    return rc;
 }
 
 bool group_ready(struct group *group, bool screening, bool more)
 {
-    enum group_model which = screening ? GROUP_SCREENING : GROUP_COMPILED;
+    enum group_model which = model_of(screening);
     pthread_mutex_lock(&group->lock);
-    bool ready = group->learnt[which] || (group->added < GROUP_ROWS_MIN && !more);
+    bool ready =
+        (group->learnt[which] && !group->stale[which]) || (group->added < GROUP_ROWS_MIN && !more);
     pthread_mutex_unlock(&group->lock);
     return ready;
 }
@@ -320,7 +345,13 @@ uint64_t group_rows(const struct group *group)
 
 uint64_t group_version(const struct group *group)
 {
-    return group->learnt[GROUP_COMPILED] ? group->version[GROUP_COMPILED] : 0;
+    uint64_t newest = 0;
+    for (size_t which = 0; which < GROUP_MODELS; which++) {
+        if (group->learnt[which] && group->version[which] > newest) {
+            newest = group->version[which];
+        }
+    }
+    return newest;
 }
 
 void group_info(struct group *group, struct model_info *ret)

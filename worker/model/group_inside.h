@@ -1,4 +1,5 @@
-// What group.c (outcomes and learning) and forecasting.c (forecasts) share. Nobody else includes it.
+// What group.c (outcomes and learning) and forecasting.c (forecasts) share. Nobody else includes
+// it.
 #ifndef WORKER_MODEL_GROUP_INSIDE_H
 #define WORKER_MODEL_GROUP_INSIDE_H
 
@@ -13,7 +14,7 @@
 
 struct row {
     struct feature_row feature;
-    bool correct;
+    bool compiled, correct;
     double y; // log2 speedup; 0 when not correct
 };
 
@@ -42,7 +43,8 @@ struct group {
     uint64_t added;                  // outcomes ever added or skipped
     pthread_mutex_t lock;            // guards everything below that a forecast reads, and the rows
     struct decisions *decisions;
-    bool screens;                        // there are to be models for screening
+    uint64_t used[GROUP_MODELS];         // 1 + `added` when it was last asked; 0: never
+    bool stale[GROUP_MODELS];            // outcomes came that it was not fitted to
     struct learnt *learnt[GROUP_MODELS]; // NULL: there were too few rows
     uint64_t version[GROUP_MODELS];      // `added` at the last fit; 0: there was none
     size_t fitted_correct;               // correct rows at the last fit

@@ -116,7 +116,8 @@ static int load_group(void *owner, int64_t id, const char *identity, const char 
 
 static void load_outcome(void *owner, const struct observe *observe)
 {
-    if (outcome_is_usable(&observe->outcomes[0])) {
+    if (outcome_is_usable(&observe->outcomes[0]) ||
+        outcome_is_compile_failure(&observe->outcomes[0])) {
         group_add(owner, observe, &observe->outcomes[0]);
     }
 }

@@ -14,7 +14,8 @@
 // the columns and the weights are found from the rows that were there then. Between turns the
 // process is extended by each new row, and the weight of the trees and the shape are fitted anew.
 //
-// Correctness is a model of its own (worker/model/correctness.h).
+// Correctness is a model of its own (worker/model/correctness.h), and so is whether a candidate
+// compiles.
 #include "worker/model/model.h"
 
 #include "common/mem.h"
@@ -30,6 +31,7 @@
 // Quarters of a step by which the parts are trained before the process, which has quarter 0.
 #define SPEED_QUARTER 2
 #define CORRECTNESS_QUARTER 1
+#define COMPILES_QUARTER 3
 #define TREE_WEIGHT_PRIOR 0.25
 #define WEIGHT_PRIOR_ROWS 20.0
 #define Y_SD_MIN 0.05 // log2; smaller variation is noise of the measurement
@@ -53,10 +55,12 @@ struct model {
     double y_mean, y_sd;          // y is standardised before fitting
     size_t *name;                 // of the columns; NULL: their index
     struct gaussian_process *process;
-    struct ensemble *trees;      // of the speed; NULL: no column varies
-    double tree_weight;          // of the trees in the mean, 0 to 1
-    struct residual_shape shape; // of the residuals
-    struct correctness correctness;
+    struct ensemble *trees;         // of the speed; NULL: no column varies
+    double tree_weight;             // of the trees in the mean, 0 to 1
+    struct residual_shape shape;    // of the residuals
+    struct correctness correctness; // of candidates that compile
+    bool uncompiled;                // candidates may not compile
+    struct correctness compiles;    // if so
 };
 
 // Some rows with the chosen columns only.
@@ -268,6 +272,24 @@ static int fit_speed(struct model *model, const struct model *old, const struct 
     return rc;
 }
 
+// Whether candidates are correct is learnt from those that compiled, and whether they compile from
+// all. What is asked about compiled candidates needs the first only.
+static int fit_correctness(struct model *model, const struct model *old,
+                           const struct model_data *data, struct err *err)
+{
+    bool classify = model->chosen_count > 0;
+    struct ensemble_data rows = ensemble_data_of(data, data->compiled, NULL, CORRECTNESS_QUARTER);
+    int rc = correctness_fit(&model->correctness, old ? &old->correctness : NULL, &rows,
+                             data->correct, classify, err);
+    model->uncompiled = data->uncompiled && data->compiled;
+    if (rc != 0 || !model->uncompiled) {
+        return rc;
+    }
+    rows = ensemble_data_of(data, NULL, NULL, COMPILES_QUARTER);
+    return correctness_fit(&model->compiles, old ? &old->compiles : NULL, &rows, data->compiled,
+                           classify, err);
+}
+
 int model_fit(struct model **ret, const struct model *old, const struct model_data *data,
               struct err *err)
 {
@@ -288,9 +310,7 @@ int model_fit(struct model **ret, const struct model *old, const struct model_da
     if (rc != 0) {
         goto out;
     }
-    struct ensemble_data rows = ensemble_data_of(data, NULL, NULL, CORRECTNESS_QUARTER);
-    rc = correctness_fit(&model->correctness, old ? &old->correctness : NULL, &rows, data->correct,
-                         model->chosen_count > 0, err);
+    rc = fit_correctness(model, old, data, err);
     if (rc != 0) {
         goto out;
     }
@@ -308,6 +328,7 @@ void model_free(struct model *model)
     }
     ensemble_free(model->trees);
     correctness_release(&model->correctness);
+    correctness_release(&model->compiles);
     gaussian_process_free(model->process);
     free(model->name);
     free(model->chosen);
@@ -319,7 +340,7 @@ int model_predict(const struct model *model, const float *x, size_t rows, struct
 {
     struct matrix m = gather(model, x, rows, model->columns, NULL);
     float *trees = xcalloc(rows, sizeof(*trees));
-    double *correct = xcalloc(rows, sizeof(*correct));
+    double *correct = xcalloc(rows, sizeof(*correct)), *compiles = xcalloc(rows, sizeof(*compiles));
     int rc = 0;
     if (model->trees) {
         rc = ensemble_predict(model->trees, x, rows, trees, err);
@@ -331,6 +352,12 @@ int model_predict(const struct model *model, const float *x, size_t rows, struct
     if (rc != 0) {
         goto out;
     }
+    if (model->uncompiled) {
+        rc = correctness_predict(&model->compiles, x, rows, compiles, err);
+        if (rc != 0) {
+            goto out;
+        }
+    }
     for (size_t i = 0; i < rows; i++) {
         double mean = 0, sd = 1;
         gaussian_process_predict(model->process, m.x + i * m.columns, &mean, &sd);
@@ -339,7 +366,8 @@ int model_predict(const struct model *model, const float *x, size_t rows, struct
         }
         out[i] = (struct prediction){
             .shape = &model->shape,
-            .p_correct = correct[i],
+            .p_compiles = model->uncompiled ? compiles[i] : 1,
+            .p_correct = correct[i] * (model->uncompiled ? compiles[i] : 1),
             .centre = model->y_mean + model->y_sd * mean,
             .scale = model->y_sd * sd,
         };
@@ -347,6 +375,7 @@ int model_predict(const struct model *model, const float *x, size_t rows, struct
 out:
     free(trees);
     free(correct);
+    free(compiles);
     free(m.x);
     return rc;
 }

@@ -19,8 +19,10 @@ struct model_data {
     size_t rows, columns;
     const size_t *name;                // per column: as in worker/model/ensemble.h
     const bool *param;                 // per column: it is a template parameter
-    const bool *correct;               // per row
+    const bool *compiled;              // per row; NULL: all
+    const bool *correct;               // per row; those that did not compile are not
     const double *y;                   // per row; read where correct
+    bool uncompiled;                   // predictions are of candidates that may not compile
     uint64_t first;                    // number of row 0 among all rows that there ever were
     struct training_schedule schedule; // of the expensive parts; its quarter is not read
 };

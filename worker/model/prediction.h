@@ -22,7 +22,7 @@ void residual_shape_fit(struct residual_shape *shape, double *z, size_t n);
 
 struct prediction {
     const struct residual_shape *shape; // of Z, borrowed from the model; NULL: a standard normal
-    double p_correct;                   // in [0, 1]
+    double p_compiles, p_correct;       // in [0, 1]; what is correct compiles
     double centre, scale;               // of y, given that the candidate is correct
 };
 

@@ -1,8 +1,10 @@
 // Design note. A group (a problem on a device class) is made by its first outcome and kept until
 // the history is closed. Every new outcome goes to the store first and then, in memory, to the
-// recalibration and to the group's decisions. A file that is opened is replayed in the order of
-// telling, whatever the group, so that a restarted worker knows the same and forgets the same. Only
-// alarms of drift are not repeated, because the maps are fitted once, at the end.
+// recalibration and to the decisions of the model that forecast it there: what one model was right
+// about says nothing of another. An alarm of drift empties the model's decisions in the group. A
+// file that is opened is replayed in the order of telling, whatever the group, so that a restarted
+// worker knows the same and forgets the same. Only alarms of drift are not repeated, because the
+// maps are fitted once, at the end.
 #include "worker/outcomes/history.h"
 
 #include "common/mem.h"
@@ -18,15 +20,23 @@
 #include <string.h>
 #include <uthash.h>
 
-#define DECISIONS_MIN 12      // with fewer known decisions the confidence is 0
-#define P_CORRECT_DEFAULT 0.8 // where a model does not state it
+#define DECISIONS_MIN 12 // with fewer known decisions the confidence is 0
+
+// One model's decisions in a group.
+struct model_record {
+    char *model;                 // as raw forecasts name it; key
+    struct decisions *decisions; // of the recalibrated forecasts
+    UT_hash_handle hh;
+};
 
 struct history_group {
     char key[OUTCOME_GROUP_KEY_MAX];
     int64_t id; // in the store
     char *problem, *device_class;
-    struct decisions *decisions; // of the recalibrated forecasts
+    struct model_record *models; // hash table by model
+    struct model_record *last;   // the model of the last outcome with a forecast; NULL: none yet
     uint64_t rows;               // outcomes
+    uint64_t alarms;             // of drift, since the file was opened
     UT_hash_handle hh;
 };
 
@@ -56,7 +66,6 @@ static struct history_group *add_group(struct history *history, int64_t id, cons
     group->id = id;
     group->problem = xstrdup(problem);
     group->device_class = xstrdup(device_class);
-    group->decisions = decisions_create();
     HASH_ADD_STR(history->groups, key, group);
     return group;
 }
@@ -86,6 +95,25 @@ static int ensure_group(struct history *history, const struct observe *observe,
 
 // ---- learning ----
 
+static struct model_record *find_model(const struct history_group *group, const char *model)
+{
+    struct model_record *record = NULL;
+    HASH_FIND_STR(group->models, model, record);
+    return record;
+}
+
+static struct model_record *ensure_model(struct history_group *group, const char *model)
+{
+    struct model_record *record = find_model(group, model);
+    if (!record) {
+        record = xcalloc(1, sizeof(*record));
+        record->model = xstrdup(model);
+        record->decisions = decisions_create();
+        HASH_ADD_KEYPTR(hh, group->models, record->model, strlen(record->model), record);
+    }
+    return record;
+}
+
 // The log2 speedup that counts as the best so far: the baseline's, 0, while there is no incumbent.
 static double best_of(double incumbent_log2)
 {
@@ -112,8 +140,9 @@ static struct recal_forecast raw_of(const struct raw_forecast *raw)
 }
 
 // Counts the outcome. Also teaches the recalibration when the outcome has a raw forecast, and the
-// decisions when it has the probability of improvement that was stated.
-static void learn(struct history *history, struct history_group *group,
+// model's decisions when it has the probability of improvement that was stated. Returns whether the
+// alarm of drift went off.
+static bool learn(struct history *history, struct history_group *group,
                   const struct outcome *outcome)
 {
     struct recal_outcome known = {
@@ -128,16 +157,23 @@ static void learn(struct history *history, struct history_group *group,
     group->rows++;
     history->outcomes++;
     if (!outcome->raw) {
-        return;
+        return false;
     }
     struct recal_forecast raw = raw_of(outcome->raw);
     scope.model = outcome->raw->model;
-    (void)recal_add(history->recalibration, &scope, &raw, &known);
-    if (outcome->p_improves >= 0 && outcome->p_improves <= 1) {
-        decisions_add(group->decisions, outcome->p_improves, known.improved,
-                      outcome->propensity > 0 && outcome->propensity <= 1 ? outcome->propensity
-                                                                          : 1);
+    bool alarm = recal_add(history->recalibration, &scope, &raw, &known);
+    struct model_record *record = group->last = ensure_model(group, scope.model);
+    if (alarm) {
+        group->alarms++;
+        decisions_free(record->decisions);
+        record->decisions = decisions_create();
     }
+    if (outcome->p_improves >= 0 && outcome->p_improves <= 1) {
+        bool usable = outcome->propensity > 0 && outcome->propensity <= 1;
+        decisions_add(record->decisions, outcome->p_improves, known.improved,
+                      usable ? outcome->propensity : 1, best_of(outcome->incumbent_log2));
+    }
+    return alarm;
 }
 
 // Sets take[i] for the outcomes to be learnt from. ERR_INVALID when one cannot be an outcome.
@@ -180,7 +216,7 @@ int history_add(struct history *history, const struct observe *observe, struct o
     }
     for (size_t i = 0; i < observe->outcomes_count; i++) {
         if (added[i]) {
-            learn(history, group, &observe->outcomes[i]);
+            ret->alarms += learn(history, group, &observe->outcomes[i]);
             ret->added++;
         }
     }
@@ -207,10 +243,12 @@ void history_recalibrate(const struct history *history, const struct forecast_re
         find_group(history, request->problem, &request->problem_digest, request->device_class);
 
     if (isnan(forecast->raw->p_correct)) {
-        forecast->raw->p_correct = P_CORRECT_DEFAULT;
+        forecast->raw->p_correct = HISTORY_P_CORRECT_DEFAULT;
     }
-    forecast->raw->p_improves =
-        forecast->raw->p_correct * (1 - bins_cdf(forecast->raw->bins, target));
+    if (isnan(forecast->raw->p_improves)) {
+        forecast->raw->p_improves =
+            forecast->raw->p_correct * (1 - bins_cdf(forecast->raw->bins, target));
+    }
     struct recal_forecast raw = raw_of(forecast->raw);
     struct recal_answer answer;
     recal_apply(history->recalibration, &scope, &raw, RECAL_FOLD_ALL, &answer);
@@ -224,12 +262,15 @@ void history_recalibrate(const struct history *history, const struct forecast_re
         answer.p_correct * bins_expected_excess(answer.bins, best_of(request->incumbent_log2));
     forecast->map_version = answer.version;
     forecast->trained_rows = group ? group->rows : 0;
+    const struct model_record *record = group ? find_model(group, scope.model) : NULL;
+    size_t known = record ? decisions_count(record->decisions) : 0;
     forecast->confidence = 0;
-    if (group && decisions_count(group->decisions) >= DECISIONS_MIN) {
-        forecast->confidence = decisions_confidence(group->decisions, forecast->p_improves);
+    if (known >= DECISIONS_MIN) {
+        forecast->confidence = decisions_confidence(record->decisions, forecast->p_improves,
+                                                    best_of(request->incumbent_log2));
     } else {
         forecast->reason = xasprintf("%zu of this forecaster's calls here are known, %d are needed",
-                                     group ? decisions_count(group->decisions) : 0, DECISIONS_MIN);
+                                     known, DECISIONS_MIN);
     }
 }
 
@@ -247,9 +288,14 @@ void history_status(const struct history *history, struct worker_status *status)
             .device_class = xstrdup(group->device_class),
             .rows = group->rows,
             .model_version = recal_version(history->recalibration),
-            .decisions = decisions_count(group->decisions),
-            .decision_accuracy = decisions_accuracy(group->decisions),
+            .decision_accuracy = NAN,
+            .alarms = group->alarms,
         };
+        if (group->last) {
+            info->model = xasprintf("%.255s", group->last->model);
+            info->decisions = decisions_count(group->last->decisions);
+            info->decision_accuracy = decisions_accuracy(group->last->decisions);
+        }
     }
 }
 
@@ -270,7 +316,7 @@ static void load_outcome(void *owner, const struct observe *observe)
         find_group(history, observe->problem, &observe->problem_digest, observe->device_class);
 
     if (group && outcome_is_usable(&observe->outcomes[0])) {
-        learn(history, group, &observe->outcomes[0]);
+        (void)learn(history, group, &observe->outcomes[0]);
     }
 }
 
@@ -302,6 +348,17 @@ int history_open(struct history **ret, const char *path, struct err *err)
     return 0;
 }
 
+static void free_models(struct history_group *group)
+{
+    struct model_record *record, *next;
+    HASH_ITER (hh, group->models, record, next) {
+        HASH_DEL(group->models, record);
+        decisions_free(record->decisions);
+        free(record->model);
+        free(record);
+    }
+}
+
 void history_close(struct history *history)
 {
     struct history_group *group, *next;
@@ -311,7 +368,7 @@ void history_close(struct history *history)
     }
     HASH_ITER (hh, history->groups, group, next) {
         HASH_DEL(history->groups, group);
-        decisions_free(group->decisions);
+        free_models(group);
         free(group->problem);
         free(group->device_class);
         free(group);

@@ -25,9 +25,12 @@ void history_close(struct history *history); // NULL is fine
 MUST_CHECK int history_add(struct history *history, const struct observe *observe,
                            struct observed *ret, struct err *err);
 
+// P(correct) where a model does not state it.
+#define HISTORY_P_CORRECT_DEFAULT 0.8
+
 // Recalibrates forecast->raw, which must be set. Writes the probabilities, the mean, the expected
 // improvement, the confidence, the reason and the versions of *forecast. Also fills in the raw
-// forecast's p_correct, when the model did not state it, and its p_improves. Leaves the id and the
+// forecast's p_correct and p_improves, when the model did not state them. Leaves the id and the
 // costs alone.
 void history_recalibrate(const struct history *history, const struct forecast_request *request,
                          struct forecast *forecast);

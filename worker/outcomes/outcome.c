@@ -21,6 +21,11 @@ bool outcome_is_usable(const struct outcome *outcome)
     }
 }
 
+bool outcome_is_compile_failure(const struct outcome *outcome)
+{
+    return outcome->candidate && outcome->verdict == VERDICT_COMPILE_ERROR;
+}
+
 void outcome_identity(const char *problem, const struct digest *digest,
                       char ret[static OUTCOME_IDENTITY_MAX])
 {

@@ -11,10 +11,14 @@
 #define OUTCOME_IDENTITY_MAX 256  // bytes of a problem's identity, with the final NUL
 #define OUTCOME_GROUP_KEY_MAX 512 // bytes of a group's key, with the final NUL
 
-// Whether a model can learn from the outcome. It needs a candidate, a known verdict that says
-// something about the candidate (not none, compile-error or quarantined), and a finite, plausible
-// log2 where the verdict is a ratio of times.
+// Whether a model of measurements can learn from the outcome. It needs a candidate, a known verdict
+// that says something about the candidate (not none, compile-error or quarantined), and a finite,
+// plausible log2 where the verdict is a ratio of times.
 bool outcome_is_usable(const struct outcome *outcome);
+
+// Whether the candidate did not compile. That teaches a model which points compile, by what is
+// known of them before.
+bool outcome_is_compile_failure(const struct outcome *outcome);
 
 // Writes what names a problem: the hexadecimal digest, or "name:" and the problem's name when the
 // digest is zero.

@@ -1,12 +1,12 @@
 // Design note. curl says which sockets to watch and when to be called again; one uv_poll_t per
 // socket and one timer do so. A transfer that has ended is taken from curl's queue, and its
 // callback runs when no function of curl is on the stack. curl does not follow redirects here. This
-// module does, when they stay at the same origin (worker/llm/origin.h).
-#include "worker/llm/http.h"
+// module does, when they stay at the same origin (worker/endpoint/origin.h).
+#include "worker/endpoint/http.h"
 
 #include "common/mem.h"
 #include "common/strbuf.h"
-#include "worker/llm/origin.h"
+#include "worker/endpoint/origin.h"
 #include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
@@ -25,6 +25,8 @@
 struct http {
     uv_loop_t *loop;
     CURLM *multi;
+    CURL *nobody;   // a transfer that is never made, see act
+    bool connected; // a request got a connection since the last act
     uv_timer_t timer;
     char *user_agent, *ca_file;
     size_t body_max;
@@ -225,15 +227,32 @@ static void take_finished(struct http *http)
     }
 }
 
+static int on_connection(void *owner, char *to, char *from, int to_port, int from_port)
+{
+    (void)to, (void)from, (void)to_port, (void)from_port;
+    ((struct http_call *)owner)->http->connected = true;
+    return CURL_PREREQFUNC_OK;
+}
+
 // ---- sockets and time ----
+
+static void act(struct http *http, curl_socket_t socket, int flags)
+{
+    int running;
+
+    curl_multi_socket_action(http->multi, socket, flags, &running);
+    take_finished(http);
+    // curl 8.14 leaves those waiting that cannot share a connection of HTTP/1.1, unless it looks.
+    if (http->connected && http->count > 1) {
+        curl_multi_add_handle(http->multi, http->nobody);
+        curl_multi_remove_handle(http->multi, http->nobody);
+    }
+    http->connected = false;
+}
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct http *http = timer->data;
-    int running;
-
-    curl_multi_socket_action(http->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    take_finished(http);
+    act(timer->data, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int on_wanted_time(CURLM *multi, long ms, void *opaque)
@@ -255,13 +274,11 @@ static int on_wanted_time(CURLM *multi, long ms, void *opaque)
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
     struct watch *watch = poll->data;
-    struct http *http = watch->http;
-    int flags = status < 0 ? CURL_CSELECT_ERR : 0, running;
+    int flags = status < 0 ? CURL_CSELECT_ERR : 0;
 
     flags |= events & UV_READABLE ? CURL_CSELECT_IN : 0;
     flags |= events & UV_WRITABLE ? CURL_CSELECT_OUT : 0;
-    curl_multi_socket_action(http->multi, watch->socket, flags, &running);
-    take_finished(http);
+    act(watch->http, watch->socket, flags);
 }
 
 static int on_wanted_socket(CURL *easy, curl_socket_t socket, int what, void *opaque,
@@ -371,6 +388,8 @@ static void set_options(struct http_call *call, const struct http_request *reque
     // Waiting for a connection to share helps over TLS only, whose handshake says whether the
     // server speaks HTTP/2. Without TLS only the first answer would.
     curl_easy_setopt(e, CURLOPT_PIPEWAIT, strncasecmp(request->url, "https:", 6) == 0 ? 1L : 0L);
+    curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, on_connection);
+    curl_easy_setopt(e, CURLOPT_PREREQDATA, call);
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)request->deadline_ms);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_ms);
@@ -450,7 +469,8 @@ int http_create(struct http **ret, uv_loop_t *loop, const struct http_config *co
     http->user_agent = xstrdup(config->user_agent);
     http->ca_file = config->ca_file ? xstrdup(config->ca_file) : NULL;
     http->multi = curl_multi_init();
-    if (!http->multi) {
+    http->nobody = curl_easy_init();
+    if (!http->multi || !http->nobody) {
         abort(); // out of memory, as in xmalloc
     }
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_wanted_socket);
@@ -474,6 +494,7 @@ void http_close(struct http *http)
     while (http->call) {
         free_call(http->call);
     }
+    curl_easy_cleanup(http->nobody);
     curl_multi_cleanup(http->multi);
     uv_close((uv_handle_t *)&http->timer, on_timer_closed);
 }

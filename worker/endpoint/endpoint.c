@@ -2,45 +2,31 @@
 //
 //   posted --> WAITING --an endpoint takes it--> OPEN --> done
 //                 ^                               |
-//                 +---- not before a time ---- passing failure
+//                 +------- elsewhere, or ---------+
+//                     not before a time         failure
 //
-// Whether an endpoint takes a call depends on four things: its circuit breaker, its window (how
-// many calls may be open at once), its token buckets, and until when it asked the client to wait.
-// dispatch() starts the calls that can be started and sets the timer for the moment when more might
-// be. Waiters are a list in the order of posting.
-#include "worker/llm/endpoint.h"
+// Whether an endpoint takes a call is worker/endpoint/endpoint_state.h's business. dispatch()
+// starts the calls that can be started, ends those that nobody can take, and sets the timer for the
+// moment when more might be. Waiters are a list in the order of posting.
+//
+// A failure that passes makes the call avoid the endpoint: the others are asked first, and it only
+// after a pause. One that is the endpoint's own (a bad key, no money) bars it from the call. A call
+// ends when every endpoint that it may ask rests with little hope (endpoint_is_hopeful), because
+// measuring its candidate costs less than waiting. An endpoint is tried again after its rest with a
+// call that comes along; where that has nobody else to ask, its owner is told, and need not wait.
+#include "worker/endpoint/endpoint.h"
 
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/version.h"
-#include "worker/llm/endpoint_state.h"
-#include "worker/llm/rate_limit.h"
+#include "worker/endpoint/endpoint_choice.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BODY_MAX ((size_t)8 << 20) // bytes of an answer
 #define CONNECT_MS 10000
-
-// A call that is not done.
-struct endpoint_waiter {
-    struct endpoints *all;
-    struct endpoint_waiter *next, **before;
-    struct endpoint_call call;
-    struct endpoint_result result;
-    uint64_t posted_ms, not_before_ms;
-    struct http_call *http; // the open request; NULL: the call is waiting
-};
-
-struct endpoints {
-    struct http *http;
-    struct endpoint *endpoint;
-    size_t count;
-    struct endpoint_waiter *waiter, **last; // list; last is where the next one is linked
-    struct stats_rng rng;
-    uv_timer_t timer;
-    bool closing;
-};
+#define TRIAL_LEAST_MS 10000 // that an endpoint gets which is tried while another one answers
 
 static void dispatch(struct endpoints *all);
 
@@ -72,11 +58,20 @@ static void take_out(struct endpoint_waiter *waiter)
 static void finish(struct endpoint_waiter *waiter)
 {
     take_out(waiter);
+    waiter->result.avoid = waiter->call.avoid;
+    waiter->result.barred = waiter->call.barred;
     waiter->call.done(waiter->call.owner, &waiter->result);
     free(waiter);
 }
 
 // ---- results ----
+
+static void tell_failed(const struct endpoint_waiter *waiter, bool sent)
+{
+    if (waiter->call.failed) {
+        waiter->call.failed(waiter->call.owner, waiter->result.endpoint, sent);
+    }
+}
 
 static void on_reply(void *owner, const struct http_reply *reply)
 {
@@ -84,25 +79,40 @@ static void on_reply(void *owner, const struct http_reply *reply)
     struct endpoints *all = waiter->all;
     struct endpoint *endpoint = &all->endpoint[waiter->result.endpoint];
     struct endpoint_result *result = &waiter->result;
-    bool refused = reply->status == 401 || reply->status == 403 || reply->err.code == ERR_DENIED;
+    uint64_t now = now_ms();
 
     waiter->http = NULL;
-    endpoint_update(endpoint, reply, now_ms());
-    if (reply->err.code != ERR_NONE && reply->status != 401 && reply->status != 403) {
-        result->maybe_billed += reply->sent;
+    result->refusal = (struct refusal){.kind = REFUSAL_NONE};
+    if (reply->err.code == ERR_NONE) {
+        endpoint_read_refusal(endpoint, reply, &result->refusal);
     }
+    endpoint_update(endpoint, reply, &result->refusal, now);
     result->status = reply->status;
     result->seconds = reply->seconds;
-    if (endpoint_failure_passes(reply) || (refused && all->count > 1)) {
-        result->err = reply->err;
+    result->err = reply->err;
+    bool passes = endpoint_failure_passes(reply, &result->refusal);
+    bool its_own = endpoint_failure_is_its_own(&result->refusal) || reply->err.code != ERR_NONE;
+    waiter->call.avoid |= endpoint_bit(result->endpoint);
+    if (!passes && its_own) {
+        waiter->call.barred |= endpoint_bit(result->endpoint);
+    }
+    if (passes || (its_own && endpoint_may_ask_another(waiter))) {
         if (reply->err.code == ERR_NONE) {
-            (void)err_set(&result->err, ERR_UNREACHABLE, "the endpoint answers with status %ld",
-                          reply->status);
+            (void)err_set(&result->err, ERR_UNREACHABLE, "%s: %s", endpoint_name(endpoint),
+                          endpoint->words);
         }
+        tell_failed(waiter, reply->err.code != ERR_NONE && reply->sent);
         waiter->not_before_ms =
-            now_ms() + (uint64_t)rate_limit_backoff_ms(&all->rng, result->attempts - 1);
+            now + (uint64_t)rate_limit_backoff_ms(&all->rng, result->attempts - 1);
     } else {
-        result->err = reply->err;
+        if (reply->err.code == ERR_NONE && result->refusal.kind == REFUSAL_NONE) {
+            uint64_t took = (uint64_t)(reply->seconds * 1000);
+
+            all->slowest_ms = took > all->slowest_ms ? took : all->slowest_ms;
+        }
+        if (reply->err.code != ERR_NONE) {
+            tell_failed(waiter, reply->sent);
+        }
         result->body = reply->body;
         finish(waiter);
     }
@@ -111,20 +121,44 @@ static void on_reply(void *owner, const struct http_reply *reply)
 
 // ---- dispatching ----
 
+// How long one request may take. Where another endpoint could answer instead, one that has not
+// answered yet gets a part of the time only.
+static uint64_t time_for(const struct endpoint_waiter *waiter, const struct endpoint *endpoint,
+                         uint64_t now)
+{
+    uint64_t left = waiter->posted_ms + waiter->call.deadline_ms - now;
+    uint64_t twice = 2 * waiter->all->slowest_ms;
+
+    twice = twice > TRIAL_LEAST_MS ? twice : TRIAL_LEAST_MS;
+    if (left < 2 || (endpoint->answered && !endpoint_is_tried(endpoint)) ||
+        !endpoint_has_other_hope(waiter, endpoint)) {
+        return left;
+    }
+    return endpoint_is_tried(endpoint) && twice < left / 2 ? twice : left / 2;
+}
+
 // Makes a request of the call to an endpoint that has taken it.
 static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uint64_t now)
 {
     struct endpoints *all = waiter->all;
-    char *url = xasprintf("%s%s", endpoint->config.url, waiter->call.path);
-    const char *headers[] = {"Content-Type: application/json", endpoint->authorization, NULL};
-    struct http_request request = {.url = url, .headers = headers, .connect_ms = CONNECT_MS};
+    const char *headers[] = {"Content-Type: application/json", NULL, NULL, NULL};
+    struct http_request request = {
+        .url = endpoint->address, .headers = headers, .connect_ms = CONNECT_MS};
+    size_t header = 1;
 
+    if (endpoint->authorization) {
+        headers[header++] = endpoint->authorization;
+    }
+    if (endpoint->version) {
+        headers[header] = endpoint->version;
+    }
     waiter->result.endpoint = (size_t)(endpoint - all->endpoint);
     struct strbuf body = STRBUF_INIT;
     waiter->call.build(waiter->call.owner, waiter->result.endpoint, &body);
     request.body = strbuf_text(&body);
     request.len = body.len;
-    request.deadline_ms = waiter->posted_ms + waiter->call.deadline_ms - now;
+    request.deadline_ms = time_for(waiter, endpoint, now);
+    bool alone = endpoint_is_tried(endpoint) && !endpoint_has_other_hope(waiter, endpoint);
     endpoint->status.requests++;
     endpoint->status.retries += waiter->result.attempts > 0;
     endpoint->status.in_flight++;
@@ -133,45 +167,34 @@ static void begin(struct endpoint_waiter *waiter, struct endpoint *endpoint, uin
     waiter->result.waited_s = (double)(now - waiter->posted_ms) / 1000;
     waiter->http = http_start(all->http, &request, on_reply, waiter);
     strbuf_release(&body);
-    free(url);
+    if (alone && waiter->call.on_trial && !waiter->told_trial && !waiter->call.patient &&
+        !endpoint_is_hopeful(endpoint, UINT64_MAX, false)) {
+        waiter->told_trial = true;
+        waiter->call.on_trial(waiter->call.owner);
+    }
 }
 
-// Whether a is preferred to b. An endpoint with the wanted model is; otherwise the one with fewer
-// open calls for its weight.
-static bool comes_before(const struct endpoint *a, const struct endpoint *b, const char *model)
+// Ends a call that nobody can take before its deadline, with why.
+static void give_up_now(struct endpoint_waiter *waiter, uint64_t now)
 {
-    if (endpoint_has_model(a, model) != endpoint_has_model(b, model)) {
-        return endpoint_has_model(a, model);
-    }
-    return ((double)a->status.in_flight + 1) * b->config.weight <
-           ((double)b->status.in_flight + 1) * a->config.weight;
-}
+    const struct endpoints *all = waiter->all;
+    struct endpoint_result *result = &waiter->result;
+    const struct endpoint *why = NULL;
 
-// The most preferred endpoint that takes the call. NULL when none does; *ret_when is then when one
-// can.
-static struct endpoint *choose(struct endpoints *all, const struct endpoint_waiter *waiter,
-                               uint64_t now, uint64_t *ret_when)
-{
-    *ret_when = UINT64_MAX;
-    bool tried[ENDPOINTS_MAX] = {false};
-    for (size_t round = 0; round < all->count; round++) {
-        struct endpoint *best = NULL;
-
-        for (size_t i = 0; i < all->count; i++) {
-            struct endpoint *e = &all->endpoint[i];
-
-            if (!tried[i] && (!best || comes_before(e, best, waiter->call.model))) {
-                best = e;
-            }
+    for (size_t i = 0; i < all->count; i++) {
+        if (!why || ((waiter->call.barred & endpoint_bit((size_t)(why - all->endpoint))) &&
+                     !(waiter->call.barred & endpoint_bit(i)))) {
+            why = &all->endpoint[i];
         }
-        tried[best - all->endpoint] = true;
-        uint64_t when = endpoint_reserve(best, waiter->call.tokens, now);
-        if (when == 0) {
-            return best;
-        }
-        *ret_when = when < *ret_when ? when : *ret_when;
     }
-    return NULL;
+    uint64_t until =
+        why->breaker.until_ms > why->wait_until_ms ? why->breaker.until_ms : why->wait_until_ms;
+    double rest_s = until > now ? (double)(until - now) / 1000 : 0;
+    result->err = (struct err)ERR_INIT;
+    (void)err_set(&result->err, ERR_UNREACHABLE,
+                  "no endpoint can answer now: %s rests for %.0f s more: %.300s",
+                  endpoint_name(why), rest_s, why->words);
+    finish(waiter);
 }
 
 // Ends a call whose deadline has passed.
@@ -192,15 +215,17 @@ static void on_timer(uv_timer_t *timer)
     dispatch(timer->data);
 }
 
-// Starts the calls that can be started, ends those whose deadline has passed and sets the timer.
+// Starts the calls that can be started, ends those whose deadline has passed or that nobody can
+// take, and sets the timer.
 static void dispatch(struct endpoints *all)
 {
     uint64_t now = now_ms(), next = UINT64_MAX;
     struct endpoint_waiter *waiter, *following;
-    bool full = false;
+    uint32_t busy = 0;
 
     for (waiter = all->waiter; waiter && !all->closing; waiter = following) {
         uint64_t deadline = waiter->posted_ms + waiter->call.deadline_ms, when = 0;
+        bool hope, over;
 
         following = waiter->next;
         if (waiter->http) {
@@ -211,19 +236,17 @@ static void dispatch(struct endpoints *all)
             following = all->waiter; // the callback may have posted calls or closed the set
             continue;
         }
-        next = deadline < next ? deadline : next;
-        if (waiter->not_before_ms > now) {
-            next = waiter->not_before_ms < next ? waiter->not_before_ms : next;
-            continue;
-        }
-        if (full) {
-            continue; // endpoints that did not take a call before do not take this one
-        }
-        struct endpoint *endpoint = choose(all, waiter, now, &when);
+        struct endpoint *endpoint = endpoint_choose(waiter, now, &busy, &when, &hope, &over);
         if (endpoint) {
             begin(waiter, endpoint, now);
+        } else if (over) {
+            finish(waiter);
+            following = all->waiter;
+        } else if (!hope) {
+            give_up_now(waiter, now);
+            following = all->waiter;
         } else {
-            full = true;
+            next = deadline < next ? deadline : next;
             next = when < next ? when : next;
         }
     }
@@ -307,6 +330,22 @@ size_t endpoints_count(const struct endpoints *all)
     return all->count;
 }
 
+const char *endpoints_name(const struct endpoints *all, size_t endpoint)
+{
+    return endpoint_name(&all->endpoint[endpoint]);
+}
+
+void endpoints_set_proven(struct endpoints *all, size_t endpoint)
+{
+    all->endpoint[endpoint].proven = true;
+}
+
+void endpoints_rest(struct endpoints *all, size_t endpoint, const char *reason)
+{
+    all->endpoint[endpoint].broken = true;
+    endpoint_rest(&all->endpoint[endpoint], reason, now_ms());
+}
+
 const struct endpoint_config *endpoints_config(const struct endpoints *all, size_t endpoint)
 {
     return &all->endpoint[endpoint].config;
@@ -319,6 +358,8 @@ void endpoints_status(const struct endpoints *all, size_t endpoint, struct endpo
     *ret = e->status;
     ret->limit = e->window.limit;
     ret->open = !breaker_allows(&e->breaker, now_ms());
+    ret->words = e->words;
+    ret->answered = e->answered;
 }
 
 static void on_closed(uv_handle_t *handle)

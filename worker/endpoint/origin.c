@@ -1,4 +1,4 @@
-#include "worker/llm/origin.h"
+#include "worker/endpoint/origin.h"
 
 #include "common/mem.h"
 #include <curl/curl.h>

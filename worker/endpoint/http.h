@@ -6,8 +6,8 @@
 // A request carries a key, which must go nowhere else. A redirect is therefore followed only to the
 // same scheme, host and port, and is an error otherwise. No header of a request is ever in an error
 // or a log.
-#ifndef WORKER_LLM_HTTP_H
-#define WORKER_LLM_HTTP_H
+#ifndef WORKER_ENDPOINT_HTTP_H
+#define WORKER_ENDPOINT_HTTP_H
 
 #include "common/err.h"
 #include "proto/messages.h"

@@ -1,7 +1,7 @@
 // The origin of a URL: its scheme, host and port. A key may be sent again only to the same origin.
 // Called by the HTTP client.
-#ifndef WORKER_LLM_ORIGIN_H
-#define WORKER_LLM_ORIGIN_H
+#ifndef WORKER_ENDPOINT_ORIGIN_H
+#define WORKER_ENDPOINT_ORIGIN_H
 
 #include <stdbool.h>
 

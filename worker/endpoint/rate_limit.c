@@ -1,4 +1,4 @@
-#include "worker/llm/rate_limit.h"
+#include "worker/endpoint/rate_limit.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 // token bucket, an adaptive number of requests at once, and a circuit breaker. Called by the
 // endpoints. Pure state machines: time comes in as an argument, in milliseconds that never
 // decrease.
-#ifndef WORKER_LLM_RATE_LIMIT_H
-#define WORKER_LLM_RATE_LIMIT_H
+#ifndef WORKER_ENDPOINT_RATE_LIMIT_H
+#define WORKER_ENDPOINT_RATE_LIMIT_H
 
 #include "common/stats.h"
 #include <stdbool.h>
