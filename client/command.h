@@ -29,6 +29,6 @@ extern const struct command cmd_search, cmd_resume, cmd_tune, cmd_wisdom, cmd_me
     cmd_status, cmd_jobs, cmd_job, cmd_cancel, cmd_drain, cmd_undrain, cmd_quarantine, cmd_probe,
     cmd_top, cmd_budget, cmd_budget_set, cmd_report, cmd_export, cmd_import, cmd_replay, cmd_eval,
     cmd_problem_list, cmd_problem_check, cmd_problem_new, cmd_token_add, cmd_token_revoke,
-    cmd_token_list, cmd_tls_init;
+    cmd_token_list, cmd_tls_init, cmd_help;
 
 #endif

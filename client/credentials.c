@@ -6,21 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+char *credentials_config_path(const char *name)
+{
+    const char *xdg = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+
+    return xdg && xdg[0] == '/' ? xasprintf("%s/kernelcast/%s", xdg, name)
+                                : xasprintf("%s/.config/kernelcast/%s", home ? home : "", name);
+}
+
 // The path of one file, malloc'd. *ret_named: the user or the environment named it.
 static char *path_of(const char *given, const char *variable, const char *name, bool *ret_named)
 {
     const char *environment = getenv(variable);
-    const char *xdg = getenv("XDG_CONFIG_HOME");
-    const char *home = getenv("HOME");
 
     *ret_named = given || (environment && environment[0] != '\0');
     if (*ret_named) {
         return xstrdup(given ? given : environment);
     }
-    if (xdg && xdg[0] == '/') {
-        return xasprintf("%s/kernelcast/%s", xdg, name);
-    }
-    return xasprintf("%s/.config/kernelcast/%s", home ? home : "", name);
+    return credentials_config_path(name);
 }
 
 // Reads a token: one line, without its end.

@@ -6,6 +6,10 @@
 #include "common/err.h"
 #include "net/tls/tls.h"
 
+// The path of a file of the user's configuration, in $XDG_CONFIG_HOME/kernelcast or
+// ~/.config/kernelcast; malloc'd.
+char *credentials_config_path(const char *name);
+
 // Names of the files. NULL stands for the name in the environment (KCAST_TLS_CA, KCAST_TLS_CERT,
 // KCAST_TLS_KEY, KCAST_TOKEN_FILE), else for ca.pem, cert.pem, key.pem and token in
 // $XDG_CONFIG_HOME/kernelcast or ~/.config/kernelcast.

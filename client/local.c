@@ -5,22 +5,30 @@
 // that finds itself orphaned before that request ends, too. Each child is a session of its own, so
 // that Ctrl-C at the terminal reaches kcast alone, which then ends the children in order. Their
 // output goes to a file in the state folder, whose last line explains a failed start.
+//
+// A kcast that is killed cannot remove its temporary folder. The next one does: the folder's name
+// has the number of the process that made it. The folder is also the children's TMPDIR: a
+// compilation without a sandbox that is killed leaves its files there.
 #include "client/local.h"
 
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define START_MS 60000 // time until READY; the daemon probes its devices before that
-#define STOP_MS 10000  // time from SIGTERM to SIGKILL
+#define START_MS 60000              // time until READY; the daemon probes its devices before that
+#define STOP_MS 10000               // time from SIGTERM to SIGKILL
+#define LOCAL_PREFIX "kcast-local-" // of temporary folders; the number of their process follows
 #define LOG_TAIL_MAX ((size_t)4 << 20)
 
 static const struct {
@@ -48,6 +56,7 @@ struct local {
     char *sandbox;
     char *socket_path;
     int socket;
+    int lock;          // the folder, locked; -1: none
     uv_timer_t *timer; // freed by its close callback
     uv_poll_t *poll;   // on the socket; freed by its close callback
     bool timed_out;
@@ -115,19 +124,81 @@ static int open_socket(struct local *local, struct err *err)
     return 0;
 }
 
+// Whether a process with this number runs.
+static bool is_alive(long pid)
+{
+    return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+}
+
+// Whether nobody holds the lock of a folder. The number of a process says nothing where another
+// container has processes of its own in the same /tmp; the lock does.
+static bool is_unlocked(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat what;
+    bool free_now = fd >= 0 && fstat(fd, &what) == 0 && what.st_uid == geteuid() &&
+                    flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return free_now;
+}
+
+// Removes what others have left behind that were killed: folders of this user whose process, whose
+// number is in their name, has gone. Its children go with it, by --parent-death.
+static void sweep(const char *parent)
+{
+    DIR *folder = opendir(parent);
+    for (const struct dirent *entry = folder ? readdir(folder) : NULL; entry;
+         entry = readdir(folder)) {
+        size_t len = strlen(LOCAL_PREFIX);
+        char *end = NULL;
+        long pid = strncmp(entry->d_name, LOCAL_PREFIX, len) == 0
+                       ? strtol(entry->d_name + len, &end, 10)
+                       : 0;
+        if (pid <= 0 || *end != '.' || is_alive(pid)) {
+            continue;
+        }
+        char *path = xasprintf("%s/%s", parent, entry->d_name);
+        if (is_unlocked(path)) {
+            struct err ignored = ERR_INIT; // another process may be removing it as well
+            int rc = file_remove_tree(path, &ignored);
+            (void)rc;
+        }
+        free(path);
+    }
+    if (folder) {
+        closedir(folder);
+    }
+}
+
+static int make_folder(struct local *local, struct err *err)
+{
+    const char *parent = getenv("TMPDIR");
+    char *prefix = xasprintf(LOCAL_PREFIX "%ld", (long)getpid());
+    sweep(parent && parent[0] != '\0' ? parent : "/tmp");
+    int rc = file_make_temp_dir(&local->folder, prefix, err);
+    if (rc == 0) { // held until this process ends, however it does
+        local->lock = open(local->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        (void)flock(local->lock, LOCK_SH | LOCK_NB);
+    }
+    free(prefix);
+    return rc;
+}
+
 int local_create(struct local **ret, uv_loop_t *loop, const char *state, const char *sandbox,
                  bool (*interrupted)(const void *owner), const void *owner, struct err *err)
 {
     struct local *local = xcalloc(1, sizeof(*local));
     local->loop = loop;
-    local->socket = -1;
+    local->socket = local->lock = -1;
     local->interrupted = interrupted;
     local->owner = owner;
     local->sandbox = sandbox ? xstrdup(sandbox) : NULL;
     local->timer = xcalloc(1, sizeof(*local->timer));
     uv_timer_init(loop, local->timer);
     local->timer->data = local;
-    int rc = file_make_temp_dir(&local->folder, "kcast", err);
+    int rc = make_folder(local, err);
     if (rc == 0) {
         local->state = xstrdup(state ? state : local->folder);
         rc = file_make_dirs(local->state, err);
@@ -143,18 +214,20 @@ int local_create(struct local **ret, uv_loop_t *loop, const char *state, const c
     return rc;
 }
 
-// The environment of a child: that of this process with NOTIFY_SOCKET replaced. The caller frees
-// the array and its first element.
+// The environment of a child: that of this process with NOTIFY_SOCKET and TMPDIR replaced. The
+// caller frees the array and its first two elements.
 static char **make_environment(const struct local *local)
 {
     size_t count = 0, used = 0;
     while (environ[count]) {
         count++;
     }
-    char **environment = xcalloc(count + 2, sizeof(*environment));
+    char **environment = xcalloc(count + 3, sizeof(*environment));
     environment[used++] = xasprintf("NOTIFY_SOCKET=%s", local->socket_path);
+    environment[used++] = xasprintf("TMPDIR=%s", local->folder);
     for (size_t i = 0; i < count; i++) {
-        if (strncmp(environ[i], "NOTIFY_SOCKET=", 14) != 0) {
+        if (strncmp(environ[i], "NOTIFY_SOCKET=", 14) != 0 &&
+            strncmp(environ[i], "TMPDIR=", 7) != 0) {
             environment[used++] = environ[i];
         }
     }
@@ -197,6 +270,7 @@ static int spawn(struct local *local, enum local_program program, const char *pa
         rc = err_set(err, ERR_SYSTEM, "cannot start %s: %s", path, uv_strerror(rc));
     }
     free(environment[0]);
+    free(environment[1]);
     free(environment);
     free(sandbox);
     free(state);
@@ -351,6 +425,9 @@ void local_free(struct local *local)
         if (file_remove_tree(local->folder, &ignored) != 0) {
             err_clear(&ignored);
         }
+    }
+    if (local->lock >= 0) {
+        close(local->lock);
     }
     free(local->folder);
     free(local->state);

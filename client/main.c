@@ -4,8 +4,11 @@
 // Global options may stand before or after the subcommand. The command line is therefore read
 // twice: first to find the words that name the command, for which it is enough to know which global
 // options take an argument, then with both option tables joined into one.
-#include "client/command.h"
-#include "client/session.h"
+#include "client/commands.h"
+#include "client/global_options.h"
+#include "client/help.h"
+#include "client/output.h"
+#include "client/show.h"
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/printable.h"
@@ -17,93 +20,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GLOBAL(field) offsetof(struct session_options, field)
 // The options of the command follow the global ones in memory, at this offset.
 #define GLOBAL_SIZE ((sizeof(struct session_options) + 15) / 16 * 16)
-
-static const struct option_row global_rows[] = {
-    {"pool", 0, OPTION_TEXT, GLOBAL(pool), "URLS", KCAST_DEFAULT_POOL, 0, 0, NULL,
-     "daemons to measure with, separated by commas: tcp://HOST:PORT or tls://HOST:PORT, or "
-     "dns://NAME:PORT for every "
-     "address of a name, dns+tls://NAME:PORT for the same with certificates for NAME; all that "
-     "answer share the work"},
-    {"worker", 0, OPTION_TEXT, GLOBAL(worker), "URLS", KCAST_DEFAULT_WORKER, 0, 0, NULL,
-     "workers to ask for forecasts, separated by commas; the first that answers is taken"},
-    {"tls-ca", 0, OPTION_TEXT, GLOBAL(tls_ca), "FILE", NULL, 0, 0, NULL,
-     "for tls://: certificates that the server's must be signed by; default: $KCAST_TLS_CA, or "
-     "ca.pem in ~/.config/kernelcast"},
-    {"tls-cert", 0, OPTION_TEXT, GLOBAL(tls_cert), "FILE", NULL, 0, 0, NULL,
-     "for tls://: your certificate; default: $KCAST_TLS_CERT, or cert.pem there"},
-    {"tls-key", 0, OPTION_TEXT, GLOBAL(tls_key), "FILE", NULL, 0, 0, NULL,
-     "for tls://: its key, readable by you only; default: $KCAST_TLS_KEY, or key.pem there"},
-    {"token-file", 0, OPTION_TEXT, GLOBAL(token_file), "FILE", NULL, 0, 0, NULL,
-     "for tls://: holds your token, readable by you only; default: $KCAST_TOKEN_FILE, or token "
-     "there"},
-    {"no-worker", 0, OPTION_FLAG, GLOBAL(no_worker), NULL, NULL, 0, 0, NULL,
-     "do without forecasts"},
-    {"local", 0, OPTION_FLAG, GLOBAL(local), NULL, NULL, 0, 0, NULL,
-     "start a private daemon and worker for this command, on this machine"},
-    {"local-state", 0, OPTION_TEXT, GLOBAL(local_state), "DIR", NULL, 0, 0, NULL,
-     "state folder for --local, kept; default: a temporary one"},
-    {"sandbox", 0, OPTION_CHOICE, GLOBAL(sandbox), "on|off", NULL, 0, 0, "on|off",
-     "sandbox of --local's daemon; off is for development only"},
-    {"json", 0, OPTION_FLAG, GLOBAL(json), NULL, NULL, 0, 0, NULL,
-     "print one JSON object per line on stdout"},
-    {"quiet", 'q', OPTION_FLAG, GLOBAL(quiet), NULL, NULL, 0, 0, NULL,
-     "no progress and no remarks on stderr"},
-    {"help", 'h', OPTION_FLAG, GLOBAL(help), NULL, NULL, 0, 0, NULL, "print this help"},
-    {"version", 'V', OPTION_FLAG, GLOBAL(version), NULL, NULL, 0, 0, NULL, "print the version"},
-    {0},
-};
-
-static const struct command *const commands[] = {
-    &cmd_search,     &cmd_resume,       &cmd_tune,          &cmd_wisdom,      &cmd_measure,
-    &cmd_forecast,   &cmd_report,       &cmd_export,        &cmd_import,      &cmd_replay,
-    &cmd_eval,       &cmd_problem_list, &cmd_problem_check, &cmd_problem_new, &cmd_status,
-    &cmd_jobs,       &cmd_job,          &cmd_cancel,        &cmd_drain,       &cmd_undrain,
-    &cmd_quarantine, &cmd_probe,        &cmd_top,           &cmd_token_add,   &cmd_token_revoke,
-    &cmd_token_list, &cmd_tls_init,
-    &cmd_budget_set, // before the command that is its first word
-    &cmd_budget,
-};
-
-static void print_help(void)
-{
-    printable_print_lines(
-        stdout,
-        "usage: kcast [OPTION…] COMMAND [OPTION…] [ARGUMENT…]\n\n"
-        "Finds fast implementations of a problem: measures candidates where a forecast cannot "
-        "be trusted.\n\n"
-        "commands:\n");
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        printable_printf(stdout, "  %-14s %s\n", commands[i]->name, commands[i]->help);
-    }
-    printable_printf(stdout, "\noptions, before or after the command:\n");
-    options_print(global_rows, stdout);
-    printable_print_lines(
-        stdout, "\n`kcast COMMAND --help` shows the options of a command.\nexit codes:\n");
-#define X(id, value, text) printable_printf(stdout, "  %3d  %s\n", value, text);
-    EXIT_CODES(X)
-#undef X
-}
-
-static void print_command_help(const struct command *command)
-{
-    printable_printf(stdout, "usage: kcast %s [OPTION…]%s%s\n\n", command->name,
-                     command->arguments ? " " : "", command->arguments ? command->arguments : "");
-    printable_printf(stdout, "%s.\n", command->help);
-    if (command->option) {
-        printable_printf(stdout, "\noptions:\n");
-        options_print(command->option, stdout);
-    }
-    printable_printf(stdout, "\nglobal options:\n");
-    options_print(global_rows, stdout);
-}
 
 // Whether an argument is a global option that takes the next argument as its value.
 static bool takes_next(const char *argument)
 {
-    for (const struct option_row *row = global_rows; row->name; row++) {
+    for (const struct option_row *row = global_option_rows; row->name; row++) {
         if (row->type != OPTION_FLAG && strncmp(argument, "--", 2) == 0 &&
             strcmp(argument + 2, row->name) == 0) {
             return true;
@@ -127,97 +50,48 @@ static int next_word(int argc, char **argv, int at)
     return argc;
 }
 
-// The Levenshtein distance of two words. Words of more than 31 letters are far from everything.
-static size_t distance(const char *a, const char *b)
+// When no command is found, an option before the words that is none may be why: what was taken for
+// the command is its value then. ERR_USAGE names it.
+static int check_options_before(char **argv, int first, struct err *err)
 {
-    size_t row[32];
-    size_t len_a = strlen(a), len_b = strlen(b);
-    if (len_a >= ARRAY_LEN(row) || len_b >= ARRAY_LEN(row)) {
-        return ARRAY_LEN(row);
-    }
-    for (size_t j = 0; j <= len_b; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 1; i <= len_a; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= len_b; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            size_t insert = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = change < insert ? change : insert;
+    struct session_options scratch = {0};
+    int rc = 0;
+    for (int i = 1; i < first && rc == 0; i++) {
+        char *one[] = {argv[0], argv[i], NULL};
+        char **argument = NULL;
+        size_t count;
+        if (strncmp(argv[i], "--", 2) == 0 && !takes_next(argv[i])) {
+            rc = options_parse(global_option_rows, &scratch, 2, one, &argument, &count, err);
         }
+        free(argument);
     }
-    return row[len_b];
-}
-
-// Whether commands of two words begin with this one.
-static bool is_family(const char *word)
-{
-    size_t len = strlen(word);
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        if (strncmp(commands[i]->name, word, len) == 0 && commands[i]->name[len] == ' ') {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int unknown_command(const char *word, const char *second, struct err *err)
-{
-    const char *best = NULL;
-    size_t best_distance = 3; // words that differ more are not suggested
-    char *both = xasprintf("%s %s", word, second ? second : "");
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        size_t d = distance(strchr(commands[i]->name, ' ') ? both : word, commands[i]->name);
-        if (d < best_distance) {
-            best = commands[i]->name;
-            best_distance = d;
-        }
-    }
-    free(both);
-    bool two = is_family(word) && second;
-    if (is_family(word) && !best) {
-        return err_set(err, ERR_USAGE,
-                       "`kcast %s` is followed by another word; `kcast --help` lists the commands",
-                       word);
-    }
-    if (best) {
-        return err_set(err, ERR_USAGE,
-                       "there is no command \"%.100s%s%.100s\"; did you mean \"%s\"?", word,
-                       two ? " " : "", two ? second : "", best);
-    }
-    return err_set(err, ERR_USAGE, "there is no command \"%.100s\"; `kcast --help` lists them",
-                   word);
+    options_release(global_option_rows, &scratch);
+    return rc;
 }
 
 // Finds the command and removes its words from argv. *ret is NULL when there are only options.
 static int find_command(int *argc, char **argv, const struct command **ret, struct err *err)
 {
     *ret = NULL;
-    int first = next_word(*argc, argv, 1);
-    if (first == *argc) {
+    int at[2] = {next_word(*argc, argv, 1), 0};
+    if (at[0] == *argc) {
         return 0;
     }
-    int second = next_word(*argc, argv, first + 1);
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        const char *blank = strchr(commands[i]->name, ' ');
-        size_t len = blank ? (size_t)(blank - commands[i]->name) : strlen(commands[i]->name);
-        bool found = strlen(argv[first]) == len &&
-                     strncmp(argv[first], commands[i]->name, len) == 0 &&
-                     (!blank || (second < *argc && strcmp(argv[second], blank + 1) == 0));
-        if (found) {
-            *ret = commands[i];
-            if (blank) {
-                memmove(&argv[second], &argv[second + 1], (size_t)(*argc - second) * sizeof(*argv));
-                --*argc;
-            }
-            memmove(&argv[first], &argv[first + 1], (size_t)(*argc - first) * sizeof(*argv));
-            --*argc;
-            return 0;
-        }
+    at[1] = next_word(*argc, argv, at[0] + 1);
+    char *words[] = {argv[at[0]], at[1] < *argc ? argv[at[1]] : NULL};
+    size_t used = 0;
+    struct err unknown = ERR_INIT;
+    int rc = commands_find(ret, &used, words, at[1] < *argc ? 2 : 1, &unknown);
+    if (rc != 0) {
+        rc = check_options_before(argv, at[0], err);
+        return rc != 0 ? rc : err_set(err, unknown.code, "%s", unknown.text);
     }
-    return unknown_command(argv[first], second < *argc ? argv[second] : NULL, err);
+    while (rc == 0 && used > 0) {
+        used--;
+        memmove(&argv[at[used]], &argv[at[used] + 1], (size_t)(*argc - at[used]) * sizeof(*argv));
+        --*argc;
+    }
+    return rc;
 }
 
 // Joins the global rows with the command's, for one struct that holds both. malloc'd.
@@ -227,10 +101,14 @@ static struct option_row *join_rows(const struct command *command)
     while (command && command->option && command->option[count].name) {
         count++;
     }
-    struct option_row *rows = xcalloc(ARRAY_LEN(global_rows) + count, sizeof(*rows));
-    memcpy(rows, global_rows, sizeof(global_rows));
+    size_t global = 0;
+    while (global_option_rows[global].name) {
+        global++;
+    }
+    struct option_row *rows = xcalloc(global + count + 1, sizeof(*rows));
+    memcpy(rows, global_option_rows, global * sizeof(*rows));
     for (size_t i = 0; i < count; i++) {
-        struct option_row *row = &rows[ARRAY_LEN(global_rows) - 1 + i];
+        struct option_row *row = &rows[global + i];
         *row = command->option[i];
         row->offset += GLOBAL_SIZE;
     }
@@ -289,7 +167,9 @@ static int run_line(int argc, char **argv, struct err *err)
     struct option_row *rows = join_rows(command);
     char *target = xcalloc(1, GLOBAL_SIZE + (command ? command->options_size : 0));
     const struct session_options *options = (const struct session_options *)(const void *)target;
+    struct err unread = ERR_INIT; // what is wrong with a configuration file does not hinder --help
     code = options_defaults(rows, target, err);
+    int unread_code = code == 0 ? global_options_read((void *)target, &unread) : 0;
     char **argument = NULL;
     size_t count = 0;
     if (code == 0) {
@@ -301,11 +181,13 @@ static int run_line(int argc, char **argv, struct err *err)
     } else if (options->version) {
         printable_printf(stdout, "kcast %s\n", KCAST_VERSION);
     } else if (options->help && !command) {
-        print_help();
+        help_print();
     } else if (options->help) {
-        print_command_help(command);
+        help_print_command(command);
     } else if (!command) {
-        rc = err_exit(err_set(err, ERR_USAGE, "no command is given; `kcast --help` lists them"));
+        rc = err_exit(err_set(err, ERR_USAGE, "no command is given; `kcast help` lists them"));
+    } else if (unread_code != 0) {
+        rc = err_exit(err_set(err, unread.code, "%s", unread.text));
     } else {
         rc = run_command(command, options, target + GLOBAL_SIZE, argument, count, err);
     }
@@ -316,13 +198,34 @@ static int run_line(int argc, char **argv, struct err *err)
     return rc;
 }
 
+// Whether the command line asks for JSON, also when it cannot be parsed.
+static bool wants_json(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); // write(2) then fails with EPIPE instead
+    file_open_standard();
+    (void)signal(SIGPIPE, SIG_IGN); // write(2) then fails with EPIPE instead
+    mem_reuse_buffers();
     struct err err = ERR_INIT;
+    bool json = wants_json(argc, argv); // run_line changes argv
     int rc = run_line(argc, argv, &err);
-    if (err.code == ERR_NONE && (fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE) {
-        rc = err_exit(err_set_errno(&err, ERR_SYSTEM, errno, "cannot write the output"));
+    if (err.code != ERR_NONE && json) {
+        show_print(json_pack("{s:o}", "error", show_error(&err)));
+    }
+    int flushed = output_flush() ? 0 : errno;
+    if (output_is_closed()) {
+        output_end_by_signal();
+    }
+    if (err.code == ERR_NONE && flushed != 0) {
+        rc = err_exit(err_set_errno(&err, ERR_SYSTEM, flushed, "cannot write the output"));
     }
     if (err.code != ERR_NONE) {
         printable_printf(stderr, "kcast: %s\n", err.text);

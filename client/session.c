@@ -10,6 +10,7 @@
 #include "common/printable.h"
 #include "common/version.h"
 #include "net/auth/identity.h"
+#include "net/url.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +92,11 @@ bool session_interrupted(const struct session *session)
     return session->interrupted;
 }
 
+void session_interrupt(struct session *session)
+{
+    session->interrupted = true;
+}
+
 static bool was_interrupted(const void *owner)
 {
     return session_interrupted(owner);
@@ -103,10 +109,11 @@ int session_remote(struct session *session, const char *url, struct remote **ret
                                      .cert = options->tls_cert,
                                      .key = options->tls_key,
                                      .token = options->token_file};
-    if (strncmp(url, "tls://", 6) != 0) {
-        return remote_create(ret, &session->loop, url, err);
+    struct url address;
+    int rc = url_parse(&address, url, err);
+    if (rc != 0 || !address.tls) {
+        return rc != 0 ? rc : remote_create(ret, &session->loop, url, err);
     }
-    int rc = 0;
     if (!session->credentials.tls) {
         identity_protect_process();
         rc = credentials_load(&session->credentials, &files, err);

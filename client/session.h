@@ -46,6 +46,8 @@ MUST_CHECK int session_daemon(struct session *session, struct remote **ret, stru
 MUST_CHECK int session_worker(struct session *session, struct remote **ret, struct err *err);
 // Becomes true on SIGINT or SIGTERM; long commands then end soon, with ERR_STOPPED.
 bool session_interrupted(const struct session *session);
+// Makes it true, as a signal would.
+void session_interrupt(struct session *session);
 // Prints a sentence on stderr that a user has to know also with --quiet. NULL: nothing.
 void session_warn(const char *sentence);
 

@@ -1,6 +1,7 @@
 #include "client/show.h"
 
 #include "common/printable.h"
+#include "proto/status_json.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
@@ -78,12 +79,22 @@ json_t *show_digest(const struct digest *digest)
     return json_string(hex);
 }
 
-// Written as text, since JSON's numbers do not hold 64 bits exactly.
+// jansson's integers are signed. Larger values, of results made before seeds had 63 bits, are text.
 static json_t *show_u64(uint64_t value)
 {
     char text[24];
-    snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    if (value <= INT64_MAX) {
+        return json_integer((json_int_t)value);
+    }
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
     return json_string(text);
+}
+
+json_t *show_fact(double value)
+{
+    // Every whole number up to here is exact in a double.
+    bool whole = isfinite(value) && fabs(value) <= 0x1p53 && value == floor(value);
+    return whole ? json_integer((json_int_t)value) : show_number(value);
 }
 
 json_t *show_ratio(double log2_value)
@@ -108,7 +119,7 @@ json_t *show_facts(const struct fact *fact, size_t count)
 {
     json_t *object = json_object();
     for (size_t i = 0; i < count; i++) {
-        json_object_set_new(object, fact[i].name, show_number(fact[i].value));
+        json_object_set_new(object, fact[i].name, show_fact(fact[i].value));
     }
     return object;
 }
@@ -174,8 +185,23 @@ void show_add_line(struct strbuf *out, json_t *object)
     json_decref(object);
 }
 
+json_t *show_error(const struct err *err)
+{
+    return json_pack("{s:s, s:i, s:o}", "name", err_name((int)err->code), "exit_code",
+                     err_exit((int)err->code), "text", show_text(err->text));
+}
+
+json_t *show_with_schema(json_t *object)
+{
+    json_t *whole = json_pack("{s:i}", "schema", JSON_SCHEMA);
+    json_object_update(whole, object); // keeps the order of keys
+    json_decref(object);
+    return whole;
+}
+
 void show_print(json_t *object)
 {
+    object = show_with_schema(object);
     char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
     if (line) {
         struct strbuf shown = STRBUF_INIT;

@@ -3,6 +3,7 @@
 #ifndef CLIENT_SHOW_H
 #define CLIENT_SHOW_H
 
+#include "common/err.h"
 #include "common/strbuf.h"
 #include "proto/messages.h"
 #include <jansson.h>
@@ -17,6 +18,7 @@ void show_ns(double ns, char *out, size_t size);
 
 // JSON values, as new references; null where the number is NaN or the pointer NULL.
 json_t *show_number(double value);
+json_t *show_fact(double value); // as an integer where it is one
 json_t *show_text(const char *text);
 json_t *show_cause(uint64_t cause); // a word of enum job_cause; null when nothing is said
 json_t *show_digest(const struct digest *digest);
@@ -30,7 +32,13 @@ json_t *show_result(const struct result *result);
 
 // Appends the object to out as one line, and releases it.
 void show_add_line(struct strbuf *out, json_t *object);
-// Prints the object on stdout as one line, and releases it.
+// Prints the object on stdout as one line that begins with the number of the schema, and releases
+// it.
 void show_print(json_t *object);
+// The object with "schema" in front, as a new reference; releases the one that was given. The
+// number grows when a key changes its meaning or its type; new keys do not count.
+json_t *show_with_schema(json_t *object);
+// {"name", "exit_code", "text"} of an error, by the tables of common/err.h.
+json_t *show_error(const struct err *err);
 
 #endif

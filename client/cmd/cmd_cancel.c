@@ -25,7 +25,11 @@ static int cancel(const struct daemons *daemons, const struct daemon_link *link,
     int rc = daemon_call(link, OP_CANCEL, &job_ids_message, ids, &job_infos_message, &infos,
                          CANCEL_MS, err);
     if (rc == 0) {
-        job_list_print(daemons->several ? link->url : NULL, infos.jobs, infos.jobs_count, json);
+        rc = job_list_all_there(link->url, ids->jobs, ids->jobs_count, infos.jobs, infos.jobs_count,
+                                err);
+        if (rc == 0 || infos.jobs_count > 0) {
+            job_list_print(daemons->several ? link->url : NULL, infos.jobs, infos.jobs_count, json);
+        }
         message_clear(&job_infos_message, &infos);
     }
     return rc;

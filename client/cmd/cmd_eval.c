@@ -2,13 +2,13 @@
 #include "client/command.h"
 #include "client/eval/eval.h"
 #include "client/eval/eval_show.h"
+#include "client/output.h"
 #include "client/session.h"
 #include "common/file.h"
 #include "common/printable.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 struct eval_options {
     char *output;
@@ -97,7 +97,7 @@ static int write_page(const struct eval_page *page, const char *path, bool quiet
     if (html.truncated) {
         rc = err_set(err, ERR_LIMIT, "the page of %s is too large", page->path);
     } else if (strcmp(path, "-") == 0) {
-        rc = file_write_fd(STDOUT_FILENO, html.data, html.len, "stdout", err);
+        rc = output_write(html.data, html.len, err);
     } else {
         rc = file_replace(path, html.data, html.len, false, err);
     }
@@ -116,7 +116,7 @@ static int write_numbers(const struct eval_page *page, bool json, struct err *er
     } else {
         eval_table(&out, page);
     }
-    int rc = file_write_fd(STDOUT_FILENO, strbuf_text(&out), out.len, "stdout", err);
+    int rc = output_write(strbuf_text(&out), out.len, err);
     strbuf_release(&out);
     return rc;
 }

@@ -2,6 +2,7 @@
 // has measured as a space. Also prints the candidates of a space, as JSON lines or in the format of
 // GPU Forecasters.
 #include "client/command.h"
+#include "client/output.h"
 #include "client/report/report.h"
 #include "client/report/report_json.h"
 #include "client/session.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define FLUSH_AT ((size_t)1 << 20)   // bytes that are collected before they are written
 #define DAMAGED_MAX 100              // events of a run that are told one by one
@@ -52,7 +52,7 @@ static int flush(struct strbuf *out, bool end, struct err *err)
     if (out->len == 0 || (out->len < FLUSH_AT && !end)) {
         return 0;
     }
-    int rc = file_write_fd(STDOUT_FILENO, strbuf_text(out), out->len, "stdout", err);
+    int rc = output_write(strbuf_text(out), out->len, err);
     strbuf_reset(out);
     return rc;
 }
@@ -98,10 +98,14 @@ static int export_events(struct run *run, const char *path, struct strbuf *out, 
                          damaged < DAMAGED_MAX ? "" : " or more, and what follows was not read");
 }
 
-static int export_candidates(struct run *run, struct strbuf *out, struct err *err)
+// Prints every candidate. A source that cannot be read is told in its object, and of all together
+// in the sentence with which the command ends.
+static int export_candidates(struct run *run, const char *path, struct strbuf *out, struct err *err)
 {
     struct run_state run_state;
     struct report report;
+    struct err first = ERR_INIT;
+    uint64_t damaged = 0;
     run_state_init(&run_state);
     int rc = run_state_read(&run_state, run, err);
     if (rc != 0) {
@@ -113,11 +117,21 @@ static int export_candidates(struct run *run, struct strbuf *out, struct err *er
         struct err missing = ERR_INIT;
         bool have = run_get_blob(run, &run_state.candidate[number - 1].proposed.source, &source,
                                  &missing) == 0;
-        report_json_candidate(out, &report, number, have ? &source : NULL);
+        report_json_candidate(out, &report, number, have ? &source : NULL, &missing);
+        damaged += !have;
+        if (!have && first.code == ERR_NONE) {
+            first = missing;
+        }
         bytes_clear(&source);
         rc = flush(out, false, err);
     }
     report_release(&report);
+    if (rc == 0 && damaged > 0) {
+        rc = err_set(err, ERR_CORRUPT,
+                     "%s: the sources of %llu candidates are missing or damaged (%.300s); the rest "
+                     "is printed",
+                     path, (unsigned long long)damaged, first.text);
+    }
 out:
     run_state_release(&run_state);
     return rc;
@@ -241,7 +255,8 @@ static int export_of_run(struct session *session, const struct export_options *g
     int rc = run_open_read(&run, path, err);
     session_warn(run ? run_warning(run) : NULL);
     if (rc == 0 && strcmp(given->format, "jsonl") == 0) {
-        rc = given->events ? export_events(run, path, out, err) : export_candidates(run, out, err);
+        rc = given->events ? export_events(run, path, out, err)
+                           : export_candidates(run, path, out, err);
     } else if (rc == 0) {
         rc = space_of_run(&space, run, err);
         if (rc != 0) {

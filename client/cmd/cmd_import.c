@@ -82,8 +82,8 @@ static void warn_of_costs(const struct space *space, const char *path)
     strbuf_release(&sentence);
 }
 
-// Where a space goes that nobody has named: FILE.json and FILE.json.gz become FILE.space. The caller
-// frees the result.
+// Where a space goes that nobody has named: FILE.json and FILE.json.gz become FILE.space. The
+// caller frees the result.
 static char *default_output(const char *path)
 {
     size_t len = strlen(path), packed = strlen(PACKED_SUFFIX);

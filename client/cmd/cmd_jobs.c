@@ -27,7 +27,12 @@ static int show_jobs(const struct daemons *daemons, const struct daemon_link *li
     int rc = daemon_call(link, OP_STATUS, &status_request_message, request, &status_message,
                          &status, STATUS_MS, err);
     if (rc == 0) {
-        job_list_print(daemons->several ? link->url : NULL, status.jobs, status.jobs_count, json);
+        rc = job_list_all_there(link->url, request->jobs, request->jobs_count, status.jobs,
+                                status.jobs_count, err);
+        if (rc == 0 || status.jobs_count > 0) {
+            job_list_print(daemons->several ? link->url : NULL, status.jobs, status.jobs_count,
+                           json);
+        }
         if (request->all && !json) {
             share_table_print(status.shares, status.shares_count);
         }

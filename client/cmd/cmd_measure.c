@@ -1,14 +1,16 @@
-// kcast measure: measures the named files. The result of a file is printed as soon as it and those
-// of all files before it are known.
+// kcast measure: measures the named files. The result of a file is printed as soon as it is known.
 #include "client/cmd/candidates.h"
+#include "client/cmd/measure_show.h"
 #include "client/command.h"
+#include "client/output.h"
 #include "client/pool/daemon_pool.h"
 #include "client/problem/problem_blobs.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
 #include "client/show.h"
+#include "client/status_line.h"
+#include "common/clock.h"
 #include "common/mem.h"
-#include "common/printable.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@
 
 struct measure_options {
     char *device;
+    char *defines;
     char *queue_class;
     bool fresh;
     uint64_t launches;
@@ -24,6 +27,10 @@ struct measure_options {
 static const struct option_row rows[] = {
     {"device", 'd', OPTION_TEXT, offsetof(struct measure_options, device), "CLASS", NULL, 0, 0,
      NULL, "only on devices of this class (see `kcast status`)"},
+    {"define", 'D', OPTION_TEXTS, offsetof(struct measure_options, defines), "NAME=VALUE", NULL, 0,
+     0, NULL,
+     "of a template: the value of one of its parameters, each in an option of its own; of another "
+     "source: a #define line before it"},
     {"launches", 0, OPTION_U64, offsetof(struct measure_options, launches), "N", "0", 0, 512, NULL,
      "time at most N launches of a candidate per benchmark case; 0: until it is decided, 512 at "
      "most"},
@@ -36,61 +43,34 @@ static const struct option_row rows[] = {
 };
 
 struct measuring {
+    struct session *session;
     const struct session_options *options;
     const char *problem;
     struct daemon_pool *daemon_pool;
-    struct candidate_file *file;
-    size_t count;
-    size_t printed; // how many files have been printed, from the first
+    struct candidates candidates;
+    size_t done;    // how many files have an answer
     size_t correct; // how many of these are correct
+    double began_at;
+    struct status_line *line;
+    uv_timer_t *tick; // writes the line; freed by its close callback
 };
 
-static void print_human(const char *path, const struct result *result)
+// Prints the answer to a file, or why there is none.
+static void print_answer(struct measuring *m, const struct candidate_file *file)
 {
-    char speedup[64], baseline[32], candidate[32];
-    bool ratio = verdict_is_ratio(result->verdict) && result->speedup;
-    show_speedup(ratio ? result->speedup : NULL, speedup, sizeof(speedup));
-    show_ns(result->baseline_ns ? result->baseline_ns->p50 : NAN, baseline, sizeof(baseline));
-    show_ns(result->candidate_ns ? result->candidate_ns->p50 : NAN, candidate, sizeof(candidate));
-    if (!ratio) {
-        printable_printf(stdout, "%s: %s%s%s\n", path, verdict_name(result->verdict),
-                         result->reason ? ": " : "", result->reason ? result->reason : "");
-        return;
+    status_line_wipe(m->line);
+    if (file->result) {
+        m->correct += verdict_is_ratio(file->result->verdict);
     }
-    printable_printf(
-        stdout,
-        "%s: %s, %s the baseline (baseline %s, candidate %s, %llu launches, error %.3g of %.3g "
-        "allowed%s)\n",
-        path, verdict_name(result->verdict), speedup, baseline, candidate,
-        (unsigned long long)result->launches, result->max_error, result->error_bound,
-        result->cached ? ", known from before" : "");
-    for (size_t i = 0; result->cases_count > 1 && i < result->cases_count; i++) {
-        show_speedup(result->cases[i].speedup, speedup, sizeof(speedup));
-        printable_printf(stdout, "    %-32s %s\n", result->cases[i].params, speedup);
+    if (m->options->json) {
+        measure_show_json(file, m->problem);
+    } else if (file->result) {
+        measure_show_text(file, m->problem);
+    } else {
+        return; // measure_all tells the first error; others come when it is gone
     }
-}
-
-// Prints the files that are done, in the order of the command line.
-static void print_done(struct measuring *m)
-{
-    for (; m->printed < m->count && m->file[m->printed].done; m->printed++) {
-        const struct candidate_file *file = &m->file[m->printed];
-        const struct result *result = file->result;
-        if (!result) {
-            continue; // measure_all reports its error
-        }
-        m->correct += verdict_is_ratio(result->verdict);
-        if (m->options->json) {
-            json_t *object =
-                json_pack("{s:o, s:s}", "candidate", show_text(file->path), "problem", m->problem);
-            json_t *rest = show_result(result);
-            json_object_update(object, rest);
-            json_decref(rest);
-            show_print(object);
-        } else {
-            print_human(file->path, result);
-        }
-        fflush(stdout);
+    if (!output_flush() && output_is_closed()) {
+        session_interrupt(m->session); // nobody reads what is still to come
     }
 }
 
@@ -98,9 +78,10 @@ static void on_measured(void *owner, uint64_t tag, struct job_ref ref, struct jo
                         const struct err *error)
 {
     struct measuring *m = owner;
-    struct candidate_file *file = &m->file[tag];
+    struct candidate_file *file = &m->candidates.file[tag];
     struct job_service *jobs = daemon_pool_jobs(m->daemon_pool);
     file->done = true;
+    m->done++;
     if (error) {
         file->error = *error;
     } else if (!info->result) {
@@ -112,16 +93,67 @@ static void on_measured(void *owner, uint64_t tag, struct job_ref ref, struct jo
         info->result = NULL;
         jobs->ack(jobs, ref);
     }
-    print_done(m);
+    print_answer(m, file);
 }
+
+// ---- what is going on ----
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct measuring *m = timer->data;
+    char *waiting = daemon_pool_waiting(m->daemon_pool);
+    status_line_waits(m->line, waiting);
+    if (status_line_due(m->line)) {
+        char passed[32];
+        struct strbuf clauses = STRBUF_INIT;
+        show_seconds(clock_seconds(clock_now_ns(&clock_system)) - m->began_at, passed,
+                     sizeof(passed));
+        strbuf_addf(&clauses, "measured %zu of %zu", m->done, m->candidates.count);
+        strbuf_addf(&clauses, "\n%s", passed);
+        if (waiting) {
+            strbuf_addf(&clauses, "\n%s", waiting);
+        }
+        status_line_write(m->line, strbuf_text(&clauses));
+        strbuf_release(&clauses);
+    }
+    free(waiting);
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void start_telling(struct measuring *m)
+{
+    m->began_at = clock_seconds(clock_now_ns(&clock_system));
+    m->line = status_line_create(stderr, m->options->quiet, &clock_system);
+    m->tick = xcalloc(1, sizeof(*m->tick));
+    uv_timer_init(session_loop(m->session), m->tick);
+    m->tick->data = m;
+    daemon_pool_set_notice(m->daemon_pool, status_line_say, m->line);
+    if (!m->options->quiet) {
+        uv_timer_start(m->tick, on_tick, 0, STATUS_LINE_TICK_MS);
+    }
+}
+
+static void stop_telling(struct measuring *m)
+{
+    if (m->tick) {
+        uv_close((uv_handle_t *)m->tick, free_handle);
+        m->tick = NULL;
+    }
+}
+
+// ---- measuring ----
 
 static int measure_all(struct measuring *m, const struct problem_dir *dir,
                        const struct measure_options *options, struct err *err)
 {
     struct job_service *jobs = daemon_pool_jobs(m->daemon_pool);
-    for (size_t i = 0; i < m->count; i++) {
+    for (size_t i = 0; i < m->candidates.count; i++) {
         struct job_spec spec;
-        problem_dir_spec(dir, JOB_MEASURE, &m->file[i].digest, &spec);
+        problem_dir_spec(dir, JOB_MEASURE, &m->candidates.file[i].digest, &spec);
         // The cast drops const; the job is only packed.
         spec.device_class = options->device ? options->device
                                             : (char *)(uintptr_t)daemon_pool_class(m->daemon_pool);
@@ -135,10 +167,10 @@ static int measure_all(struct measuring *m, const struct problem_dir *dir,
     if (rc == ERR_STOPPED) {
         daemon_pool_cancel_all(m->daemon_pool);
     }
-    for (size_t i = 0; i < m->count && rc == 0; i++) {
-        if (!m->file[i].result) {
-            rc = err_set(err, m->file[i].error.code, "%s: %s", m->file[i].path,
-                         m->file[i].error.text);
+    for (size_t i = 0; i < m->candidates.count && rc == 0; i++) {
+        const struct candidate_file *file = &m->candidates.file[i];
+        if (!file->result) {
+            rc = err_set(err, file->error.code, "%s: %s", candidates_name(file), file->error.text);
         }
     }
     return rc;
@@ -150,14 +182,15 @@ static int run_measure(struct session *session, const void *own, char **argument
     const struct measure_options *options = own;
     struct problem_dir dir = {0};
     struct device_info device = {0};
-    struct measuring m = {.options = session_options(session), .count = count - 1};
+    struct measuring m = {.session = session, .options = session_options(session)};
     char *search = candidates_search_name("measure");
     int rc = problem_dir_load(&dir, argument[0], err);
     if (rc != 0) {
         goto out;
     }
     m.problem = dir.problem->name;
-    rc = candidates_read(&m.file, argument + 1, m.count, err);
+    rc = candidates_read(&m.candidates, argument + 1, count - 1, problem_extension(dir.problem),
+                         options->defines, err);
     if (rc != 0) {
         goto out;
     }
@@ -165,8 +198,10 @@ static int run_measure(struct session *session, const void *own, char **argument
     if (rc != 0) {
         goto out;
     }
-    candidates_add(m.file, m.count, m.daemon_pool);
-    struct job_client_terms terms = {.weight = NAN, .budget_seconds = NAN};
+    start_telling(&m);
+    candidates_add(&m.candidates, m.daemon_pool);
+    struct job_client_terms terms = {
+        .weight = NAN, .budget_seconds = NAN, .planned = m.candidates.count};
     (void)queue_class_find(&terms.in, options->queue_class); // its option row has checked it
     daemon_pool_set_terms(m.daemon_pool, &terms);
     problem_blobs_add(m.daemon_pool, &dir);
@@ -176,9 +211,11 @@ static int run_measure(struct session *session, const void *own, char **argument
     }
     rc = measure_all(&m, &dir, options, err);
 out:
+    stop_telling(&m);
     daemon_pool_close(m.daemon_pool);
+    status_line_free(m.line);
     message_clear(&device_info_message, &device);
-    candidates_free(m.file, m.count);
+    candidates_free(&m.candidates);
     problem_dir_release(&dir);
     free(search);
     return rc != 0 ? err_exit(rc) : m.correct > 0 ? EXIT_OK : EXIT_NEGATIVE;
@@ -187,7 +224,8 @@ out:
 const struct command cmd_measure = {
     .name = "measure",
     .arguments = "PROBLEM CANDIDATE…",
-    .help = "Measure candidates against the problem's baseline",
+    .help =
+        "Measure candidates against the problem's baseline: files, folders of them, or - for stdin",
     .option = rows,
     .options_size = sizeof(struct measure_options),
     .argument_min = 2,

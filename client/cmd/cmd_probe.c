@@ -6,6 +6,7 @@
 #include "client/show.h"
 #include "common/clock.h"
 #include "common/printable.h"
+#include <math.h>
 #include <stdio.h>
 
 #define QUARANTINE_MS 10000
@@ -86,7 +87,10 @@ static void print_probed(const struct probed *probed, bool json)
                      probed->passed ? "works" : "does not work", probed->found ? probed->found : "",
                      took, probed->state ? probed->state : "?");
     for (size_t i = 0; i < probed->facts_count; i++) {
-        printable_printf(stdout, "  %-28s %.6g\n", probed->facts[i].name, probed->facts[i].value);
+        double value = probed->facts[i].value;
+        bool whole = value == trunc(value) && fabs(value) < 0x1p53; // bytes and counts in full
+        printable_printf(stdout, whole ? "  %-28s %.0f\n" : "  %-28s %.6g\n", probed->facts[i].name,
+                         value);
     }
 }
 

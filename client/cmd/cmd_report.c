@@ -1,5 +1,6 @@
 // kcast report: writes an HTML page about a run file, or prints its numbers as JSON.
 #include "client/command.h"
+#include "client/output.h"
 #include "client/report/report_html.h"
 #include "client/report/report_json.h"
 #include "client/session.h"
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct report_options {
     char *output;
@@ -32,14 +32,14 @@ static char *default_output(const char *run_path)
 }
 
 // The problem of the run, which the caller frees. NULL when the run file has no readable
-// problem.json.
-static struct problem *read_problem(struct run *run, const struct run_state *run_state)
+// problem.json; then the page has no title, and *lacks says why.
+static struct problem *read_problem(struct run *run, const struct run_state *run_state,
+                                    struct err *lacks)
 {
     struct bytes json = {0};
     struct problem *problem = NULL;
-    struct err ignored = ERR_INIT; // the page then has no title
-    if (run_get_blob(run, &run_state->started.problem_json, &json, &ignored) == 0 &&
-        problem_parse(&problem, (const char *)json.data, json.len, "problem.json", &ignored) != 0) {
+    if (run_get_blob(run, &run_state->started.problem_json, &json, lacks) == 0 &&
+        problem_parse(&problem, (const char *)json.data, json.len, "problem.json", lacks) != 0) {
         problem = NULL;
     }
     bytes_clear(&json);
@@ -49,7 +49,7 @@ static struct problem *read_problem(struct run *run, const struct run_state *run
 static int write_page(const struct strbuf *page, const char *path, bool quiet, struct err *err)
 {
     if (strcmp(path, "-") == 0) {
-        return file_write_fd(STDOUT_FILENO, page->data, page->len, "stdout", err);
+        return output_write(page->data, page->len, err);
     }
     int rc = file_replace(path, page->data, page->len, false, err);
     if (rc == 0 && !quiet) {
@@ -62,10 +62,10 @@ static int make_page(struct run *run, const struct report *report, const char *r
                      const char *output, bool quiet, struct err *err)
 {
     struct bytes source = {0};
-    struct err ignored = ERR_INIT;
-    struct problem *problem = read_problem(run, report->run_state);
+    struct err lacks = ERR_INIT;
+    struct problem *problem = read_problem(run, report->run_state, &lacks);
     bool have =
-        report->best && run_get_blob(run, &report->best->proposed.source, &source, &ignored) == 0;
+        report->best && run_get_blob(run, &report->best->proposed.source, &source, &lacks) == 0;
     const struct report_page page = {
         .report = report,
         .run_path = run_path,
@@ -78,6 +78,9 @@ static int make_page(struct run *run, const struct report *report, const char *r
     report_html(&html, &page);
     int rc = html.truncated ? err_set(err, ERR_LIMIT, "the report of %s is too large", run_path)
                             : write_page(&html, output, quiet, err);
+    if (rc == 0 && lacks.code != ERR_NONE) { // the page is there, without what is damaged
+        rc = err_set(err, lacks.code, "%s; the report is written without it", lacks.text);
+    }
     strbuf_release(&html);
     bytes_clear(&source);
     problem_free(problem);
@@ -107,7 +110,7 @@ static int report_run(struct session *session, const void *options, char **argum
     report_init(&report, &run_state);
     if (global->json) {
         report_json(&json, &report);
-        rc = file_write_fd(STDOUT_FILENO, strbuf_text(&json), json.len, "stdout", err);
+        rc = output_write(strbuf_text(&json), json.len, err);
     }
     if (rc == 0 && (!global->json || given->output)) {
         output = given->output ? xstrdup(given->output) : default_output(argument[0]);

@@ -1,10 +1,14 @@
 // kcast search: begins a run and carries it out to its end.
+#include "client/cmd/event_print.h"
 #include "client/command.h"
+#include "client/forecast/proposer.h"
 #include "client/propose/generator_list.h"
+#include "client/propose/warm.h"
 #include "client/report/summary.h"
 #include "client/search/job_times.h"
 #include "client/search/search.h"
 #include "client/search/search_start.h"
+#include "client/space/space_warm.h"
 #include "common/file.h"
 #include "common/mem.h"
 #include <stdlib.h>
@@ -12,6 +16,7 @@
 struct options {
     char *run;
     char *generator;
+    char *warm;
     struct search_options search;
 };
 
@@ -21,8 +26,18 @@ static const struct option_row rows[] = {
     {"generator", 'g', OPTION_TEXT, offsetof(struct options, generator), "KIND", "tunable", 0, 0,
      NULL,
      "where candidates come from: tunable (the problem's template), llm (the worker's language "
-     "model), pool:DIR, pool:FILE.jsonl; several, separated by commas, share the search: what "
-     "improves more for its cost gets more batches"},
+     "model), exec:COMMAND (any program), pool:DIR (its files), pool:FILE.jsonl (its lines, "
+     "objects "
+     "with \"source\" and \"name\"); several, separated by commas, share the search: what improves "
+     "more for its cost gets more batches"},
+    SEARCH_ROW(offsetof(struct options, search), "exec-jobs", 0, OPTION_U64, exec_jobs, "N", "2", 1,
+               PROPOSER_ROUND_MAX, NULL,
+               "run a program of --generator exec: up to N times at once"),
+    SEARCH_ROW(offsetof(struct options, search), "exec-time", 0, OPTION_DURATION, exec_ns, "TIME",
+               "10m", 0, 0, NULL, "kill such a program when it has not ended after so long"),
+    {"warm", 0, OPTION_TEXT, offsetof(struct options, warm), "SPACE,…", NULL, 0, 0, NULL,
+     "begin with what spaces of other devices or problems with the same parameters know, those of "
+     "the same vendor first; ten outcomes decide whether that holds here"},
     SEARCH_OPTION_ROWS(offsetof(struct options, search)),
     {0},
 };
@@ -30,7 +45,8 @@ static const struct option_row rows[] = {
 // Reads the generators' texts, and refuses what cannot work before a run file is created.
 static int read_generators(struct session *session, struct generator_list *generators,
                            const char *names, const struct problem_dir *dir,
-                           struct pipeline_capacity *ret_capacity, struct err *err)
+                           struct pipeline_capacity *ret_capacity, char **ret_device_class,
+                           struct err *err)
 {
     int rc = generator_list_parse(generators, names, err);
     if (rc != 0) {
@@ -43,8 +59,27 @@ static int read_generators(struct session *session, struct generator_list *gener
     char *path = xasprintf("%s/template.%s", dir->path, problem_extension(dir->problem));
     struct device_info device = {0};
     rc = search_check(session, generators, dir, path, &device, ret_capacity, err);
+    *ret_device_class = rc == 0 ? xstrdup(device.device_class ? device.device_class : "") : NULL;
     message_clear(&device_info_message, &device);
     free(path);
+    return rc;
+}
+
+// Reads the spaces of --warm, and refuses what no generator can begin with.
+static int read_warm(struct bytes *ret, const char *paths, const char *device_class,
+                     const struct generator_list *generators, struct err *err)
+{
+    size_t number =
+        warm_generator((const struct generator *const *)generators->generator, generators->count);
+    if (number == generators->count) {
+        return err_set(err, ERR_USAGE, "--warm needs a generator whose candidates have parameters");
+    }
+    int rc = space_warm_text(ret, paths, device_class, err);
+    struct warm *warm = NULL;
+    if (rc == 0) {
+        rc = warm_create(&warm, ret, "--warm", generators->generator[number], err);
+    }
+    warm_free(warm);
     return rc;
 }
 
@@ -57,6 +92,9 @@ static int run_search(struct session *session, const void *own, char **argument,
     char *path = options->run ? xstrdup(options->run) : NULL;
     struct generator_list generators = {0};
     struct pipeline_capacity capacity;
+    struct search_options search = options->search;
+    struct bytes warm = {0};
+    char *device_class = NULL;
     struct run_state run_state;
     run_state_init(&run_state);
     struct run *run = NULL;
@@ -72,13 +110,23 @@ static int run_search(struct session *session, const void *own, char **argument,
                      path, path);
         goto out;
     }
-    rc = read_generators(session, &generators, options->generator, &dir, &capacity, err);
+    rc = read_generators(session, &generators, options->generator, &dir, &capacity, &device_class,
+                         err);
     if (rc != 0) {
         goto out;
     }
-    rc = search_start(&run, &run_state, &path, &generators, &options->search, &dir, &capacity, err);
+    if (options->warm) {
+        rc = read_warm(&warm, options->warm, device_class, &generators, err);
+        if (rc != 0) {
+            goto out;
+        }
+        search.warm = &warm;
+    }
+    rc = search_start(&run, &run_state, &path, &generators, &search, &dir, &capacity, err);
     if (rc == 0) {
-        rc = search_drive(session, run, &run_state, began_at, err);
+        const struct search_observer observer = {event_print, session, 0};
+        bool json = session_options(session)->json;
+        rc = search_drive(session, run, &run_state, began_at, json ? &observer : NULL, err);
     }
     if (rc == 0) {
         exit_code = summary_print(session_options(session), &run_state, path);
@@ -89,6 +137,8 @@ out:
     run_close(run);
     run_state_release(&run_state);
     generator_list_release(&generators);
+    bytes_clear(&warm);
+    free(device_class);
     problem_dir_release(&dir);
     free(path);
     return rc == 0 ? exit_code : err_exit(rc);

@@ -9,6 +9,7 @@
 #include "client/show.h"
 #include "common/mem.h"
 #include "common/printable.h"
+#include "proto/status_json.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
@@ -16,43 +17,32 @@
 
 #define STATUS_MS 10000
 
-static json_t *device_object(const struct device_info *device)
-{
-    return json_pack(
-        "{s:s, s:s, s:o, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "name", device->name,
-        "class", device->device_class, "language", show_text(device->language), "state",
-        device->state, "reason", show_text(device->reason), "job", (json_int_t)device->job,
-        "jobs_done", (json_int_t)device->jobs_done, "held_seconds",
-        show_number(device->held_seconds), "utilisation", show_number(device->utilisation),
-        "utilisation_minute", show_number(device->utilisation_minute), "control",
-        show_interval(device->control), "facts", show_facts(device->facts, device->facts_count),
-        "readings", show_facts(device->readings, device->readings_count));
-}
-
 static json_t *worker_object(const char *url, const struct worker_status *worker)
 {
     json_t *models = json_array();
     for (size_t i = 0; i < worker->models_count; i++) {
         const struct model_info *m = &worker->models[i];
-        json_array_append_new(models,
-                              json_pack("{s:s, s:s, s:I, s:I, s:o, s:I}", "problem", m->problem,
-                                        "class", m->device_class, "rows", (json_int_t)m->rows,
-                                        "version", (json_int_t)m->model_version,
-                                        "decision_accuracy", show_number(m->decision_accuracy),
-                                        "decisions", (json_int_t)m->decisions));
+        json_array_append_new(
+            models,
+            json_pack("{s:s, s:s, s:I, s:I, s:o, s:I, s:o, s:I}", "problem", m->problem, "class",
+                      m->device_class, "rows", (json_int_t)m->rows, "version",
+                      (json_int_t)m->model_version, "decision_accuracy",
+                      show_number(m->decision_accuracy), "decisions", (json_int_t)m->decisions,
+                      "model", show_text(m->model), "alarms", (json_int_t)m->alarms));
     }
     json_t *endpoints = json_array();
     for (size_t i = 0; i < worker->endpoints_count; i++) {
         const struct endpoint_info *e = &worker->endpoints[i];
         json_array_append_new(
             endpoints,
-            json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:o, s:I, s:o, s:o}", "url", e->url,
-                      "model", show_text(e->model), "requests", (json_int_t)e->requests, "retries",
-                      (json_int_t)e->retries, "failures", (json_int_t)e->failures, "in_flight",
-                      (json_int_t)e->in_flight, "at_once", show_number(e->at_once), "open",
-                      (int)e->open, "rung", show_text(e->rung), "proposals",
-                      (json_int_t)e->proposals, "share", show_number(e->share), "gain_log2",
-                      show_number(e->gain_log2)));
+            json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:o, s:I, s:o, s:o}",
+                      "url", e->url, "name", show_text(e->name), "api", show_text(e->api),
+                      "trouble", show_text(e->trouble), "model", show_text(e->model), "requests",
+                      (json_int_t)e->requests, "retries", (json_int_t)e->retries, "failures",
+                      (json_int_t)e->failures, "in_flight", (json_int_t)e->in_flight, "at_once",
+                      show_number(e->at_once), "open", (int)e->open, "rung", show_text(e->rung),
+                      "proposals", (json_int_t)e->proposals, "share", show_number(e->share),
+                      "gain_log2", show_number(e->gain_log2)));
     }
     return json_pack(
         "{s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:I}", "url", url, "engine",
@@ -65,21 +55,9 @@ static json_t *worker_object(const char *url, const struct worker_status *worker
 
 static void print_json(const char *url, const struct status *status, json_t *worker)
 {
-    json_t *devices = json_array(), *jobs = json_object();
-    for (size_t i = 0; i < status->devices_count; i++) {
-        json_array_append_new(devices, device_object(&status->devices[i]));
-    }
-    for (size_t i = 0; i < status->states_count; i++) {
-        json_object_set_new(jobs, job_state_name(i), json_integer((json_int_t)status->states[i]));
-    }
-    show_print(json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:o}", "pool", url, "devices",
-        devices, "jobs", jobs, "shares", share_table_json(status->shares, status->shares_count),
-        "uptime_seconds", show_number(status->uptime_seconds), "compile_slots",
-        (json_int_t)status->compile_slots, "compiling", (json_int_t)status->compiling, "sandbox",
-        show_text(status->sandbox), "results_cached", (json_int_t)status->results_cached,
-        "refusals", (json_int_t)status->refusals, "state_dir", show_text(status->state_dir),
-        "worker", worker));
+    json_t *object = status_json(status, url);
+    json_object_set_new(object, "worker", worker);
+    show_print(object);
 }
 
 static double reading(const struct device_info *device, const char *name)
@@ -172,10 +150,13 @@ static void print_worker(const char *url, const struct worker_status *worker)
         const struct endpoint_info *e = &worker->endpoints[i];
         printable_printf(
             stdout,
-            "  %s model %s, rung %s, %llu requests, %llu of them again, %llu under way of %.0f%s\n",
-            e->url, e->model ? e->model : "?", e->rung ? e->rung : "?",
-            (unsigned long long)e->requests, (unsigned long long)e->retries,
-            (unsigned long long)e->in_flight, e->at_once, e->open ? "; left alone for now" : "");
+            "  %s%s%s model %s, rung %s, %llu requests, %llu of them again, %llu under way of "
+            "%.0f%s%s%s\n",
+            e->name ? e->name : "", e->name ? ", " : "", e->url, e->model ? e->model : "?",
+            e->rung ? e->rung : "?", (unsigned long long)e->requests,
+            (unsigned long long)e->retries, (unsigned long long)e->in_flight, e->at_once,
+            e->open ? "; left alone for now" : "", e->trouble ? ": " : "",
+            e->trouble ? e->trouble : "");
         if (e->proposals > 0) {
             printable_printf(
                 stdout,
@@ -198,6 +179,10 @@ static void print_worker(const char *url, const struct worker_status *worker)
         if (m->decisions > 0 && !isnan(m->decision_accuracy)) {
             printable_printf(stdout, ", %.0f %% of %llu calls were right",
                              100 * m->decision_accuracy, (unsigned long long)m->decisions);
+        }
+        if (m->alarms > 0) {
+            printable_printf(stdout, ", forecasts drifted: %llu alarms",
+                             (unsigned long long)m->alarms);
         }
         printable_printf(stdout, ", class %s\n", m->device_class);
     }
@@ -267,7 +252,7 @@ static int show_daemons(const struct daemons *daemons, const json_t *worker, str
             continue;
         }
         if (worker) {
-            show_print(json_pack("{s:s, s:s}", "pool", link->url, "error", why.text));
+            show_print(json_pack("{s:s, s:o}", "pool", link->url, "error", show_error(&why)));
         } else {
             printable_printf(stdout, "daemon %s, not there: %s\n", link->url, why.text);
         }

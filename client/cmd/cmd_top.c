@@ -7,13 +7,18 @@
 #include "client/show.h"
 #include "client/top/top.h"
 #include "common/clock.h"
+#include "common/mem.h"
 #include "common/printable.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CALL_MS 5000
+#define RETRY_MS 1500 // to a daemon that has answered before, so that keys are still read
+#define KEY_UP 0403   // of curses, which client/top/top_screen.c alone includes
+#define KEY_DOWN 0402
 #define WINDOW 10 // replies over which rates and shares are computed
 
 struct top_options {
@@ -40,8 +45,9 @@ static int look(struct history *history, struct err *err)
 {
     struct status_request request = {0};
     struct status status;
-    int rc = remote_call_sync(history->link->remote, OP_STATUS, &status_request_message, &request,
-                              &status_message, &status, CALL_MS, err);
+    int rc =
+        remote_call_sync(history->link->remote, OP_STATUS, &status_request_message, &request,
+                         &status_message, &status, history->count == 0 ? CALL_MS : RETRY_MS, err);
     if (rc != 0) {
         return rc;
     }
@@ -96,6 +102,14 @@ static void print_page(const struct top_input *input)
     free(page);
 }
 
+// The best speedup as {"speedup", "ci95"}; null when there is none.
+static json_t *show_best(const struct estimate *best)
+{
+    return !best ? json_null()
+                 : json_pack("{s:o, s:o}", "speedup", show_ratio(best->log2), "ci95",
+                             show_interval(best));
+}
+
 static void print_json(const char *url, const struct status *status)
 {
     json_t *searches = json_array(), *devices = json_array();
@@ -103,16 +117,19 @@ static void print_json(const char *url, const struct status *status)
         const struct search_load *load = &status->searches[i];
         json_array_append_new(
             searches,
-            json_pack("{s:o, s:s, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "tenant",
-                      show_text(load->tenant), "search", load->name, "running",
-                      (json_int_t)load->running, "unfinished", (json_int_t)load->unfinished,
-                      "device_seconds", show_number(load->device_seconds), "compile_seconds",
-                      show_number(load->compile_seconds), "measured", (json_int_t)load->measured,
-                      "measuring_seconds", show_number(load->measuring_seconds), "waiting_seconds",
-                      show_number(load->waiting_seconds), "compiling_seconds",
-                      show_number(load->compiling_seconds), "queued_seconds",
-                      show_number(load->queued_seconds), "away_seconds",
-                      show_number(load->away_seconds)));
+            json_pack(
+                "{s:o, s:s, s:o, s:o, s:I, s:o, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}",
+                "tenant", show_text(load->tenant), "search", load->name, "problem",
+                show_text(load->problem), "best", show_best(load->best), "planned",
+                (json_int_t)load->planned, "planned_seconds", show_number(load->planned_seconds),
+                "running", (json_int_t)load->running, "unfinished", (json_int_t)load->unfinished,
+                "device_seconds", show_number(load->device_seconds), "compile_seconds",
+                show_number(load->compile_seconds), "measured", (json_int_t)load->measured,
+                "measuring_seconds", show_number(load->measuring_seconds), "waiting_seconds",
+                show_number(load->waiting_seconds), "compiling_seconds",
+                show_number(load->compiling_seconds), "queued_seconds",
+                show_number(load->queued_seconds), "away_seconds",
+                show_number(load->away_seconds)));
     }
     for (size_t i = 0; i < status->devices_count; i++) {
         const struct device_info *device = &status->devices[i];
@@ -149,35 +166,174 @@ static int choose_next(size_t *ret, struct history *history, size_t count, size_
     return err_set(err, why.code, "%s", why.text);
 }
 
+// What a person watches, and how.
+struct viewer {
+    struct session *session;
+    struct history *history;
+    size_t count; // of daemons
+    size_t shown; // the daemon that is shown
+    enum top_sort sort;
+    enum top_view view;
+    bool finished; // searches that have ended are shown
+    size_t selected;
+    char *victim;  // name of the search that is to be cancelled if the next key says so; or NULL
+    char *message; // for the last line; NULL: none
+};
+
+static struct top_input look_of(const struct viewer *viewer)
+{
+    struct top_input input = input_of(&viewer->history[viewer->shown]);
+    input.sort = viewer->sort;
+    input.view = viewer->view;
+    input.finished = viewer->finished;
+    input.selected = viewer->selected;
+    input.message = viewer->message;
+    top_screen_size(&input.width, &input.height);
+    return input;
+}
+
+static void set_message(struct viewer *viewer, char *text_taken)
+{
+    free(viewer->message);
+    viewer->message = text_taken;
+}
+
+// Asks for the next look. A daemon that does not answer, because it is started again perhaps, is
+// asked until it does; the page stays as it was and says so.
+static void look_again(struct viewer *viewer)
+{
+    struct history *history = &viewer->history[viewer->shown];
+    struct err why = ERR_INIT;
+    int rc = look(history, &why);
+    if (rc == 0) {
+        if (viewer->message && strncmp(viewer->message, "no answer", 9) == 0) {
+            set_message(viewer, NULL);
+        }
+        forget_predecessor(history);
+        return;
+    }
+    set_message(viewer, xasprintf("no answer (trying again): %.200s", why.text));
+}
+
+static void cancel_search(struct viewer *viewer)
+{
+    struct job_ids ids = {.search = viewer->victim};
+    struct job_infos infos;
+    struct err why = ERR_INIT;
+    int rc = remote_call_sync(viewer->history[viewer->shown].link->remote, OP_CANCEL,
+                              &job_ids_message, &ids, &job_infos_message, &infos, CALL_MS, &why);
+    if (rc == 0) {
+        set_message(viewer, xasprintf("cancelled %zu job%s of %.100s", infos.jobs_count,
+                                      infos.jobs_count == 1 ? "" : "s", viewer->victim));
+        message_clear(&job_infos_message, &infos);
+    } else {
+        set_message(viewer, xasprintf("not cancelled: %.200s", why.text));
+    }
+}
+
+static void select_next(struct viewer *viewer, int step)
+{
+    struct top_input input = look_of(viewer);
+    size_t count;
+    (void)top_selected(&input, &count);
+    size_t at = viewer->selected < count ? viewer->selected : count > 0 ? count - 1 : 0;
+    viewer->selected = step > 0 ? (at + 1 < count ? at + 1 : at) : at - (at > 0);
+}
+
+static void ask_to_cancel(struct viewer *viewer)
+{
+    struct top_input input = look_of(viewer);
+    size_t count;
+    const struct search_load *load = top_selected(&input, &count);
+    if (load && load->unfinished > 0) {
+        viewer->victim = xstrdup(load->name);
+        set_message(viewer, xasprintf("cancel the %llu job%s of %.100s? y cancels, any other key "
+                                      "does not",
+                                      (unsigned long long)load->unfinished,
+                                      load->unfinished == 1 ? "" : "s", load->name));
+    } else {
+        set_message(viewer, xstrdup("no search with jobs is selected"));
+    }
+}
+
+static void press(struct viewer *viewer, int key)
+{
+    if (viewer->victim) { // the answer to a question
+        set_message(viewer, NULL);
+        if (key == 'y' || key == 'Y') {
+            cancel_search(viewer);
+        }
+        free(viewer->victim);
+        viewer->victim = NULL;
+        return;
+    }
+    set_message(viewer, NULL);
+    if (viewer->view != TOP_OVERVIEW) {
+        viewer->view = TOP_OVERVIEW;
+        return;
+    }
+    switch (key) {
+    case 's':
+        viewer->sort = TOP_BY_SHARE;
+        break;
+    case 't':
+        viewer->sort = TOP_BY_SECONDS;
+        break;
+    case 'f':
+        viewer->finished = !viewer->finished;
+        break;
+    case 'h':
+    case '?':
+        viewer->view = TOP_HELP;
+        break;
+    case 'i':
+    case '\r':
+    case '\n':
+        viewer->view = TOP_DETAILS;
+        break;
+    case 'c':
+        ask_to_cancel(viewer);
+        break;
+    case KEY_UP:
+    case KEY_DOWN:
+        select_next(viewer, key == KEY_DOWN ? 1 : -1);
+        break;
+    default:
+        break;
+    }
+}
+
 // Draws the page again and again until a key or a signal ends it.
 static int watch(struct session *session, struct history *history, size_t count,
                  uint64_t interval_ns, struct err *err)
 {
     struct top_page *page = xcalloc(1, sizeof(*page));
-    enum top_sort sort = TOP_BY_SHARE;
+    struct viewer viewer = {.session = session, .history = history, .count = count};
     uint64_t due_ns = clock_now_ns(&clock_system) + interval_ns;
-    size_t shown = 0;
-    int key = 0, rc = choose_next(&shown, history, count, count - 1, err);
-    while (rc == 0 && key != 'q' && key != 'Q' && !session_interrupted(session)) {
-        struct top_input input = input_of(&history[shown]);
+    int rc = choose_next(&viewer.shown, history, count, count - 1, err);
+    while (rc == 0 && !session_interrupted(session)) {
+        struct top_input input = look_of(&viewer);
         uint64_t now_ns = clock_now_ns(&clock_system);
-        input.sort = sort;
-        top_screen_size(&input.width, &input.height);
         top_compose(page, &input);
         top_screen_draw(page);
-        key = top_screen_key(now_ns < due_ns ? (int)((due_ns - now_ns) / NS_PER_MS) + 1 : 0);
-        sort = key == 's' ? TOP_BY_SHARE : key == 't' ? TOP_BY_SECONDS : sort;
+        int key = top_screen_key(now_ns < due_ns ? (int)((due_ns - now_ns) / NS_PER_MS) + 1 : 0);
         uv_run(session_loop(session), UV_RUN_NOWAIT); // notes signals
-        if (key == 'd') {
-            rc = choose_next(&shown, history, count, shown, err);
-        } else if (clock_now_ns(&clock_system) >= due_ns) {
-            rc = look(&history[shown], err);
+        bool quits = (key == 'q' || key == 'Q') && !viewer.victim && viewer.view == TOP_OVERVIEW;
+        if (quits) {
+            break;
+        }
+        if (key == 'd' && !viewer.victim && viewer.view == TOP_OVERVIEW) {
+            rc = choose_next(&viewer.shown, history, count, viewer.shown, err);
+        } else if (key > 0) {
+            press(&viewer, key);
+        }
+        if (rc == 0 && clock_now_ns(&clock_system) >= due_ns) {
+            look_again(&viewer);
             due_ns = clock_now_ns(&clock_system) + interval_ns;
-            if (rc == 0) {
-                forget_predecessor(&history[shown]);
-            }
         }
     }
+    free(viewer.victim);
+    free(viewer.message);
     free(page);
     return rc;
 }
@@ -200,7 +356,7 @@ static int print_all(struct history *history, size_t count, bool json, struct er
             continue;
         }
         if (history[i].several && json) {
-            show_print(json_pack("{s:s, s:s}", "pool", link->url, "error", why.text));
+            show_print(json_pack("{s:s, s:o}", "pool", link->url, "error", show_error(&why)));
         } else if (history[i].several) {
             printable_printf(stdout, "daemon %s, not there: %s\n", link->url, why.text);
         }

@@ -1,6 +1,7 @@
 // kcast tune: finds the best configuration of a kernel for each benchmark case and puts it into a
 // wisdom file, from which other programs read it (client/tune/wisdom.h).
 #include "client/command.h"
+#include "client/output.h"
 #include "client/propose/generator_list.h"
 #include "client/show.h"
 #include "client/tune/tune.h"
@@ -110,7 +111,9 @@ static void print_outcome(const struct tune *tune, const char *name,
     } else {
         print_text(name, outcome);
     }
-    fflush(stdout);
+    if (!output_flush() && output_is_closed()) {
+        session_interrupt(tune->session); // nobody reads what is still to come
+    }
 }
 
 static void say_interrupted(const struct tune *tune, const struct tune_outcome *outcome)
@@ -156,7 +159,7 @@ static int tune_chosen(const struct tune *tune, const bool chosen[static PROBLEM
         printable_printf(stdout, "problem     %s on %s\n", problem->name, tune->device_class);
         printable_printf(stdout, "kernel      %s\n", tune->kernel_path);
         printable_printf(stdout, "wisdom      %s\n", tune->wisdom);
-        fflush(stdout);
+        (void)output_flush();
     }
     bool none = false;
     int rc = 0;

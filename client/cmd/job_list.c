@@ -55,6 +55,23 @@ void job_list_print(const char *url, const struct job_info *job, size_t count, b
     }
 }
 
+int job_list_all_there(const char *url, const uint64_t *asked, size_t asked_count,
+                       const struct job_info *job, size_t count, struct err *err)
+{
+    for (size_t i = 0; i < asked_count; i++) {
+        size_t at = 0;
+        while (at < count && job[at].job != asked[i]) {
+            at++;
+        }
+        if (at == count) {
+            return err_set(err, ERR_NOT_FOUND,
+                           "no job %llu at %s: it never was, or its result has been fetched",
+                           (unsigned long long)asked[i], url);
+        }
+    }
+    return 0;
+}
+
 static int parse_job(uint64_t *ret, const char *text, struct err *err)
 {
     return parse_u64(ret, text, 1, UINT64_MAX, "the job's number", err);

@@ -12,6 +12,9 @@
 // Prints a table to stdout, or one JSON object per job. url is that of the daemon that has the
 // jobs, to be printed; NULL when there is only one daemon.
 void job_list_print(const char *url, const struct job_info *job, size_t count, bool json);
+// ERR_NOT_FOUND when a job that was asked for is not among those of the daemon's answer.
+MUST_CHECK int job_list_all_there(const char *url, const uint64_t *asked, size_t asked_count,
+                                  const struct job_info *job, size_t count, struct err *err);
 // ERR_INVALID unless each argument is JOB or HOST/JOB.
 MUST_CHECK int job_list_check(char **argument, size_t count, struct err *err);
 // Sorts the jobs' numbers by daemon. *ret has an entry for each of daemons, in their order, and is

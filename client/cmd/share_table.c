@@ -53,23 +53,6 @@ static json_t *account_object(const struct share_info *a)
                      show_number(a->hour_seconds), "per_hour_left", show_number(a->left_seconds));
 }
 
-json_t *share_table_json(const struct share_info *share, size_t count)
-{
-    json_t *rows = json_array();
-    for (size_t i = 0; i < count; i++) {
-        const struct share_info *s = &share[i];
-        json_t *row = account_object(s);
-        json_t *more = json_pack(
-            "{s:o, s:o, s:o, s:o, s:I, s:I}", "device_class", show_text(s->device_class),
-            "queue_class", show_text(s->queue_class), "share", show_number(s->share), "recent",
-            show_number(s->recent), "held", (json_int_t)s->held, "waiting", (json_int_t)s->waiting);
-        json_object_update(row, more);
-        json_decref(more);
-        json_array_append_new(rows, row);
-    }
-    return rows;
-}
-
 void share_table_print_budgets(const char *url, const struct share_info *account, size_t count,
                                bool json)
 {

@@ -10,7 +10,6 @@
 // Prints the searches of a status, a line each: their share of device time, what they got lately,
 // the devices that they hold and the jobs that wait.
 void share_table_print(const struct share_info *share, size_t count);
-json_t *share_table_json(const struct share_info *share, size_t count); // new reference
 
 // Prints the accounts of a budget_list, as lines or as JSON. url is that of the daemon, to be
 // printed; NULL when there is only one daemon.

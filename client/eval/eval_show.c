@@ -93,6 +93,6 @@ void eval_json(struct strbuf *out, const struct eval_page *page)
         json_object_set_new(object, "draws", json_integer((json_int_t)page->draws));
         json_object_set_new(object, "seed", json_integer((json_int_t)page->seed));
         json_object_set_new(object, "metrics", metrics_json(set));
-        show_add_line(out, object);
+        show_add_line(out, show_with_schema(object));
     }
 }

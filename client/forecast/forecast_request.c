@@ -11,7 +11,7 @@ bool forecast_wants(const struct run_state *run_state, uint64_t candidate)
     const struct run_state_candidate *c = &run_state->candidate[candidate - 1];
 
     return c->proposed.duplicate_of == 0 && c->object_duplicate_of == 0 && c->compiled &&
-           c->compiled->verdict == VERDICT_NONE && !c->forecast_done;
+           c->compiled->verdict == VERDICT_NONE && !c->forecast_done && c->decided.decision == 0;
 }
 
 static void fill_facts(const struct run_state_candidate *candidate, struct candidate_facts *ret)
@@ -23,6 +23,8 @@ static void fill_facts(const struct run_state_candidate *candidate, struct candi
         .features_count = candidate->compiled->features_count,
         .params = candidate->proposed.params,
         .params_count = candidate->proposed.params_count,
+        .source_facts = candidate->proposed.source_facts,
+        .source_facts_count = candidate->proposed.source_facts_count,
     };
 }
 
@@ -58,6 +60,17 @@ void forecast_questions(const struct run_state *run_state, uint64_t first, uint6
     }
 }
 
+void forecast_questions_again(const struct run_state *run_state, const uint64_t *candidate,
+                              size_t count, uint64_t visible, struct forecast_request *ret)
+{
+    *ret = request_of(run_state, visible);
+    ret->candidates = xcalloc(count + 1, sizeof(*ret->candidates));
+    for (size_t i = 0; i < count; i++) {
+        fill_facts(&run_state->candidate[candidate[i] - 1],
+                   &ret->candidates[ret->candidates_count++]);
+    }
+}
+
 void forecast_screening(const struct run_state *run_state, struct candidate_facts *facts,
                         size_t count, uint64_t visible, struct forecast_request *ret)
 {
@@ -73,23 +86,29 @@ void forecast_questions_free(struct forecast_request *request)
     *request = (struct forecast_request){.candidates = NULL};
 }
 
-// Makes the outcome of one candidate. False when it has no measurement.
+bool forecast_teaches(const struct run_state_candidate *candidate)
+{
+    return candidate->result ||
+           (candidate->compiled && candidate->compiled->verdict == VERDICT_COMPILE_ERROR);
+}
+
+// Makes the outcome of one candidate. False when it has none.
 static bool make_outcome(const struct run_state *run_state, uint64_t id, struct outcome *ret)
 {
     const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
     const struct result *result = candidate->result;
 
-    if (!result) {
+    if (!forecast_teaches(candidate)) {
         return false;
     }
     *ret = (struct outcome){
         .candidate = xcalloc(1, sizeof(*ret->candidate)),
-        .verdict = result->verdict,
+        .verdict = result ? result->verdict : VERDICT_COMPILE_ERROR,
         .log2 = NAN,
         .lo = NAN,
         .hi = NAN,
         .audit = candidate->decided.decision == DECISION_AUDIT,
-        .propensity = candidate->decided.propensity,
+        .propensity = result ? run_state_propensity(run_state, candidate) : 1,
         .margin_log2 = IMPROVEMENT_MARGIN_LOG2,
         .incumbent_log2 = candidate->decided.incumbent_log2,
         .p_improves = candidate->forecast ? candidate->forecast->p_improves : NAN,
@@ -99,7 +118,7 @@ static bool make_outcome(const struct run_state *run_state, uint64_t id, struct 
         .key = xasprintf("%s/%llu", run_state->started.search, (unsigned long long)id),
     };
     fill_facts(candidate, ret->candidate);
-    if (verdict_is_ratio(result->verdict) && result->speedup) {
+    if (result && verdict_is_ratio(result->verdict) && result->speedup) {
         ret->log2 = result->speedup->log2;
         ret->lo = result->speedup->lo;
         ret->hi = result->speedup->hi;

@@ -27,11 +27,19 @@ struct forecast_service {
     // 1 … visible only.
     void (*ask)(struct forecast_service *service, const struct run_state *run_state, uint64_t first,
                 uint64_t last, uint64_t visible, forecast_service_callback *callback, void *owner);
+    // Asks for new forecasts of these candidates, which compiled. They are borrowed for the call.
+    // NULL: the service forecasts nothing twice. As ask() otherwise.
+    void (*ask_again)(struct forecast_service *service, const struct run_state *run_state,
+                      const uint64_t *candidate, size_t count, uint64_t visible,
+                      forecast_service_callback *callback, void *owner);
     // Asks for forecasts of candidates that are not compiled yet, by their parameters. facts are
-    // borrowed for the call. As ask() otherwise.
+    // borrowed for the call. Each forecast also says the probabilities of lying beyond the
+    // incumbent by so many margins; beyond_log2, NULL with none, must live until the callback. As
+    // ask() otherwise.
     void (*screen)(struct forecast_service *service, const struct run_state *run_state,
                    struct candidate_facts *facts, size_t count, uint64_t visible,
-                   forecast_service_callback *callback, void *owner);
+                   const double *beyond_log2, size_t margins, forecast_service_callback *callback,
+                   void *owner);
     // Tells the outcomes of candidates after + 1 … last.
     void (*tell)(struct forecast_service *service, const struct run_state *run_state,
                  uint64_t after, uint64_t last, forecast_service_told *callback, void *owner);

@@ -8,6 +8,7 @@
 #include "client/forecast/forecaster.h"
 
 #include "client/forecast/forecast_request.h"
+#include "client/forecast/neighbours.h"
 #include "client/forecast/worker_link.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -25,6 +26,7 @@ struct forecaster {
     struct worker_link *link; // NULL with --no-worker
     search_text_reader *read;
     void *read_owner;
+    struct neighbours *neighbours; // NULL without a reader
     void (*notice)(void *owner, const char *sentence);
     void *notice_owner;
     bool answered; // the worker has answered at least once
@@ -38,8 +40,12 @@ struct forecaster {
     void *owner;                       // of the callback
     const struct run_state *run_state; // while a call is under way
     uint64_t first, last, visible;     // candidates that are asked about
-    struct candidate_facts *screened;  // or points that are screened, copied; NULL: none are
+    uint64_t *again;                   // or these, once more, copied; NULL: none are
+    size_t again_count;
+    struct candidate_facts *screened; // or points that are screened, copied; NULL: none are
     size_t screened_count;
+    const double *beyond_log2;     // margins of a survey; borrowed; NULL: it is none
+    size_t margins;                // of beyond_log2
     uint64_t tell_next, tell_last; // candidates whose outcomes are still to be told
     uint64_t rows;                 // outcomes that the worker has learnt from
 };
@@ -119,8 +125,12 @@ static void clear_screened(struct forecaster *forecaster)
         message_clear(&candidate_facts_message, &forecaster->screened[i]);
     }
     free(forecaster->screened);
+    free(forecaster->again);
+    forecaster->again = NULL;
     forecaster->screened = NULL;
     forecaster->screened_count = 0;
+    forecaster->beyond_log2 = NULL;
+    forecaster->margins = 0;
 }
 
 static void finish(struct forecaster *forecaster, struct forecast_reply *reply, const char *reason)
@@ -153,6 +163,12 @@ static void on_nobody_asked(uv_timer_t *timer)
     struct forecaster *forecaster = timer->data;
     uv_stop(timer->loop); // so that whoever runs the loop looks at the answer
     finish(forecaster, NULL, forecaster->reason ? forecaster->reason : "there is no worker");
+}
+
+static void on_asked_once(uv_timer_t *timer)
+{
+    uv_stop(timer->loop);
+    finish(timer->data, NULL, "language models are asked about a candidate once");
 }
 
 static void on_cannot_screen(uv_timer_t *timer)
@@ -189,12 +205,16 @@ static void add_texts(struct forecaster *forecaster, const struct run_state *run
             candidate->source = (struct bytes){0};
         }
     }
+    if (neighbours_add(forecaster->neighbours, run_state, visible, request, &err) != 0) {
+        err_clear(&err); // with fewer neighbours, or none, the question is the same but knows less
+    }
 }
 
 static void release_texts(struct forecast_request *request)
 {
     for (size_t i = 0; i < request->candidates_count; i++) {
         bytes_clear(&request->candidates[i].source);
+        free(request->candidates[i].nearest);
     }
     if (request->context) {
         message_clear(&search_context_message, request->context);
@@ -206,8 +226,13 @@ static void release_texts(struct forecast_request *request)
 static void ask_now(struct forecaster *forecaster)
 {
     struct forecast_request request;
-    forecast_questions(forecaster->run_state, forecaster->first, forecaster->last,
-                       forecaster->visible, &request);
+    if (forecaster->again) {
+        forecast_questions_again(forecaster->run_state, forecaster->again, forecaster->again_count,
+                                 forecaster->visible, &request);
+    } else {
+        forecast_questions(forecaster->run_state, forecaster->first, forecaster->last,
+                           forecaster->visible, &request);
+    }
     if (asks_models(forecaster)) {
         add_texts(forecaster, forecaster->run_state, forecaster->visible, &request);
     }
@@ -223,6 +248,9 @@ static void screen_now(struct forecaster *forecaster)
     struct forecast_request request;
     forecast_screening(forecaster->run_state, forecaster->screened, forecaster->screened_count,
                        forecaster->visible, &request);
+    request.beyond_log2 =
+        (double *)(uintptr_t)forecaster->beyond_log2; // the request is not cleared
+    request.beyond_log2_count = forecaster->margins;
     remote_call(begin_call(forecaster), OP_FORECAST, &forecast_request_message, &request,
                 &forecast_reply_message, FORECAST_MS, on_forecasts, forecaster);
 }
@@ -230,7 +258,9 @@ static void screen_now(struct forecaster *forecaster)
 // Asks what was to be asked, now that the worker has been greeted.
 static void ask_greeted(struct forecaster *forecaster)
 {
-    if (!forecaster->screened) {
+    if (forecaster->again && asks_models(forecaster)) {
+        uv_timer_start(forecaster->timer, on_asked_once, 0, 0);
+    } else if (!forecaster->screened) {
         ask_now(forecaster);
     } else if (abilities(forecaster)->screens) {
         screen_now(forecaster);
@@ -289,13 +319,26 @@ static void ask(struct forecast_service *service, const struct run_state *run_st
     begin_asking(forecaster, run_state, visible, callback, owner);
 }
 
+static void ask_again(struct forecast_service *service, const struct run_state *run_state,
+                      const uint64_t *candidate, size_t count, uint64_t visible,
+                      forecast_service_callback *callback, void *owner)
+{
+    struct forecaster *forecaster = forecaster_of(service);
+    forecaster->again = xmemdup(candidate, count * sizeof(*candidate));
+    forecaster->again_count = count;
+    begin_asking(forecaster, run_state, visible, callback, owner);
+}
+
 static void screen(struct forecast_service *service, const struct run_state *run_state,
                    struct candidate_facts *facts, size_t count, uint64_t visible,
-                   forecast_service_callback *callback, void *owner)
+                   const double *beyond_log2, size_t margins, forecast_service_callback *callback,
+                   void *owner)
 {
     struct forecaster *forecaster = forecaster_of(service);
     forecaster->screened = message_copy_all(&candidate_facts_message, facts, count);
     forecaster->screened_count = count;
+    forecaster->beyond_log2 = beyond_log2;
+    forecaster->margins = margins;
     begin_asking(forecaster, run_state, visible, callback, owner);
 }
 
@@ -374,7 +417,8 @@ struct forecaster *forecaster_create(struct session *session,
                                      void (*notice)(void *owner, const char *sentence), void *owner)
 {
     struct forecaster *forecaster = xcalloc(1, sizeof(*forecaster));
-    forecaster->service = (struct forecast_service){.ask = ask, .screen = screen, .tell = tell};
+    forecaster->service = (struct forecast_service){
+        .ask = ask, .ask_again = ask_again, .screen = screen, .tell = tell};
     forecaster->notice = notice;
     forecaster->notice_owner = owner;
     forecaster->timer = xcalloc(1, sizeof(*forecaster->timer));
@@ -407,6 +451,7 @@ void forecaster_free(struct forecaster *forecaster)
     worker_link_free(forecaster->link);
     uv_close((uv_handle_t *)forecaster->timer, free_handle);
     clear_screened(forecaster);
+    neighbours_free(forecaster->neighbours);
     free(forecaster->reason);
     free(forecaster);
 }
@@ -415,6 +460,8 @@ void forecaster_set_reader(struct forecaster *forecaster, search_text_reader *re
 {
     forecaster->read = read;
     forecaster->read_owner = owner;
+    neighbours_free(forecaster->neighbours);
+    forecaster->neighbours = neighbours_create(read, owner);
 }
 
 struct forecast_service *forecaster_service(struct forecaster *forecaster)

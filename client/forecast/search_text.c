@@ -3,53 +3,73 @@
 #include "common/mem.h"
 #include "problem/problem.h"
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-static const struct result *result_of(const struct run_state_candidate *candidate)
-{
-    return candidate->record ? candidate->record : candidate->result;
-}
-
-// Describes a candidate by its outcome. False when it has none yet.
-static bool describe(struct tried *ret, const struct run_state_candidate *candidate)
-{
-    const struct result *result = result_of(candidate);
-    const char *reason = NULL;
-
-    if (result) {
-        ret->verdict = result->verdict;
-        reason = result->reason;
-    } else if (candidate->compiled && candidate->compiled->verdict != VERDICT_NONE) {
-        ret->verdict = candidate->compiled->verdict;
-        reason = candidate->compiled->reason;
-    } else {
-        return false;
-    }
-    ret->name = candidate->proposed.name ? xasprintf("%.250s", candidate->proposed.name) : NULL;
-    if (result && verdict_is_ratio(ret->verdict) && result->speedup) {
-        ret->log2 = result->speedup->log2;
-    } else if (reason) {
-        ret->reason = xasprintf("%.1000s", reason);
-    }
-    return true;
-}
 
 // Lists the newest of candidates 1 … visible that have an outcome, oldest first.
 static void add_history(struct search_context *ret, const struct run_state *run_state,
                         uint64_t visible)
 {
-    struct tried newest[SEARCH_TEXT_HISTORY];
+    const size_t step = SEARCH_TEXT_HISTORY / 2;
     size_t count = 0;
 
-    for (uint64_t id = visible; id > 0 && count < SEARCH_TEXT_HISTORY; id--) {
-        message_init(&tried_message, &newest[count]);
-        count += describe(&newest[count], &run_state->candidate[id - 1]);
+    ret->history = xcalloc(SEARCH_TEXT_HISTORY, sizeof(*ret->history));
+    for (uint64_t id = 1; id <= visible; id++) {
+        if (count == SEARCH_TEXT_HISTORY) {
+            for (size_t i = 0; i < step; i++) {
+                message_clear(&tried_message, &ret->history[i]);
+            }
+            memmove(ret->history, ret->history + step, (count - step) * sizeof(*ret->history));
+            count -= step;
+        }
+        message_init(&tried_message, &ret->history[count]);
+        count += search_tried(&ret->history[count], run_state, id, ret);
     }
-    ret->history = xcalloc(count + 1, sizeof(*ret->history));
     ret->history_count = count;
-    for (size_t i = 0; i < count; i++) {
-        ret->history[i] = newest[count - 1 - i];
+}
+
+// The benchmark cases with the work that each needs.
+static int add_cases(struct search_context *ret, const struct problem *problem, struct err *err)
+{
+    ret->cases = xcalloc(problem->bench_count + 1, sizeof(*ret->cases));
+    for (size_t i = 0; i < problem->bench_count; i++) {
+        struct bench_case *one = &ret->cases[ret->cases_count++];
+        struct strbuf name = STRBUF_INIT;
+
+        message_init(&bench_case_message, one);
+        problem_case_name(problem, &problem->bench[i], &name);
+        one->params = strbuf_detach(&name);
+        one->weight = problem->bench[i].weight;
+        if (problem->flops && problem->bytes) {
+            int rc = problem_work(problem, &problem->bench[i], &one->flops, &one->bytes, err);
+            if (rc != 0) {
+                return rc;
+            }
+        }
+    }
+    return 0;
+}
+
+// Adds the baseline's times and the lower bounds by the first of candidates 1 … visible that has
+// them: later ones say the same but for noise, which would change the text.
+static void add_times(struct search_context *ret, const struct run_state *run_state,
+                      uint64_t visible)
+{
+    size_t missing = ret->cases_count;
+
+    for (uint64_t id = 1; id <= visible && missing > 0; id++) {
+        const struct result *result = run_state->candidate[id - 1].result;
+
+        for (size_t i = 0; result && i < result->cases_count; i++) {
+            for (size_t j = 0; j < ret->cases_count; j++) {
+                if (isnan(ret->cases[j].baseline_ns) &&
+                    strcmp(result->cases[i].params, ret->cases[j].params) == 0) {
+                    ret->cases[j].baseline_ns = result->cases[i].baseline_ns->p50;
+                    ret->cases[j].floor_ns = result->cases[i].floor_ns;
+                    missing--;
+                }
+            }
+        }
     }
 }
 
@@ -60,39 +80,67 @@ static int read_some(struct bytes *ret, const struct digest *digest, search_text
     return digest_is_zero(digest) ? 0 : read(owner, digest, ret, err);
 }
 
+static int add_incumbent(struct search_context *ret, const struct run_state_candidate *best,
+                         search_text_reader *read, void *owner, struct err *err)
+{
+    ret->incumbent_candidate = best->proposed.candidate;
+    ret->incumbent_cases =
+        search_case_speedups(search_result(best), ret, &ret->incumbent_cases_count);
+    if (best->compiled) {
+        ret->incumbent_features = message_copy_all(&fact_message, best->compiled->features,
+                                                   best->compiled->features_count);
+        ret->incumbent_features_count = best->compiled->features_count;
+    }
+    return read_some(&ret->incumbent, &best->proposed.source, read, owner, err);
+}
+
+static int read_blobs(struct search_context *ret, const struct run_started *started,
+                      search_text_reader *read, void *owner, struct err *err)
+{
+    const struct {
+        struct bytes *to;
+        const struct digest *digest;
+    } blob[] = {{&ret->problem_json, &started->problem_json},
+                {&ret->readme, &started->readme},
+                {&ret->baseline, &started->baseline}};
+    int rc = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(blob) && rc == 0; i++) {
+        rc = read_some(blob[i].to, blob[i].digest, read, owner, err);
+    }
+    return rc;
+}
+
 int search_text_make(struct search_context *ret, const struct run_state *run_state,
                      uint64_t visible, search_text_reader *read, void *owner, struct err *err)
 {
-    const struct run_started *started = &run_state->started;
     const struct run_state_candidate *best = run_state_best_before(run_state, visible);
+    struct problem *problem = NULL;
 
     message_init(&search_context_message, ret);
-    int rc = read_some(&ret->problem_json, &started->problem_json, read, owner, err);
+    int rc = read_blobs(ret, &run_state->started, read, owner, err);
     if (rc != 0) {
-        return rc;
+        goto out;
     }
-    rc = read_some(&ret->readme, &started->readme, read, owner, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = read_some(&ret->baseline, &started->baseline, read, owner, err);
-    if (rc != 0) {
-        return rc;
-    }
-    if (best) {
-        rc = read_some(&ret->incumbent, &best->proposed.source, read, owner, err);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    struct problem *problem = NULL;
     rc = problem_parse(&problem, (const char *)ret->problem_json.data, ret->problem_json.len,
                        "problem.json", err);
     if (rc != 0) {
-        return rc;
+        goto out;
     }
     ret->language = xstrdup(problem->cuda ? "CUDA C++" : "C");
-    problem_free(problem);
+    rc = add_cases(ret, problem, err);
+    if (rc != 0) {
+        goto out;
+    }
+    add_times(ret, run_state, visible);
+    if (best) {
+        rc = add_incumbent(ret, best, read, owner, err);
+        if (rc != 0) {
+            goto out;
+        }
+    }
     add_history(ret, run_state, visible);
-    return 0;
+out:
+    problem_free(problem);
+    return rc;
 }

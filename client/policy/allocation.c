@@ -2,6 +2,7 @@
 // candidates that became the incumbent; the costs are read from results, compilations and asks.
 #include "client/policy/allocation.h"
 
+#include "client/policy/costs.h"
 #include "common/bandit.h"
 #include "common/mem.h"
 #include "common/stats.h"
@@ -25,16 +26,15 @@ static double compile_seconds(const struct run_state_candidate *candidate)
     return candidate->compiled ? seconds_of(candidate->compiled->seconds) : 0;
 }
 
-static double candidate_cost(const struct run_state_candidate *candidate)
+static double candidate_cost(const struct run_state_candidate *candidate,
+                             const struct cost_weights *weights)
 {
-    return ALLOCATION_CANDIDATE_SECONDS + device_seconds(candidate) +
-           ALLOCATION_COMPILE * compile_seconds(candidate);
+    return ALLOCATION_CANDIDATE_SECONDS + cost_of_candidate(candidate, weights);
 }
 
-static double ask_cost(const struct run_state_ask *ask)
+static double ask_cost(const struct run_state_ask *ask, const struct cost_weights *weights)
 {
-    return ask->cost > 0 ? ask->cost * ALLOCATION_MONEY_SECONDS
-                         : (double)ask->tokens * ALLOCATION_TOKEN_SECONDS;
+    return ask->cost > 0 ? ask->cost * weights->money : (double)ask->tokens * weights->token;
 }
 
 // The log2 by which each of candidates 1 to last raised the incumbent, 0 for those that did not.
@@ -55,6 +55,7 @@ static double *gains(const struct run_state *run_state, uint64_t last)
 void allocation_shares(const struct run_state *run_state, uint64_t last, size_t count,
                        struct allocation_share *ret)
 {
+    struct cost_weights weights = cost_weights_of(&run_state->started);
     double *gain = gains(run_state, last);
     for (size_t i = 0; i < count; i++) {
         ret[i] = (struct allocation_share){0};
@@ -69,7 +70,7 @@ void allocation_shares(const struct run_state *run_state, uint64_t last, size_t 
             share->gain_log2 += gain[id - 1];
             share->device_seconds += device_seconds(candidate);
             share->compile_seconds += compile_seconds(candidate);
-            share->cost += candidate_cost(candidate);
+            share->cost += candidate_cost(candidate, &weights);
         }
     }
     for (size_t i = 0; i < run_state->ask_count; i++) {
@@ -77,7 +78,7 @@ void allocation_shares(const struct run_state *run_state, uint64_t last, size_t 
         if (ask->generator < count && ask->first <= last + 1) {
             ret[ask->generator].tokens += ask->tokens;
             ret[ask->generator].money += ask->cost;
-            ret[ask->generator].cost += ask_cost(ask);
+            ret[ask->generator].cost += ask_cost(ask, &weights);
         }
     }
     free(gain);
@@ -87,6 +88,7 @@ void allocation_shares(const struct run_state *run_state, uint64_t last, size_t 
 // a language model that it came from. Later candidates count as pending.
 static void learn(struct bandit *bandit, const struct run_state *run_state, uint64_t visible)
 {
+    struct cost_weights weights = cost_weights_of(&run_state->started);
     double *gain = gains(run_state, visible);
     size_t ask = 0;
     for (uint64_t id = 1; id <= run_state->candidate_count; id++) {
@@ -102,10 +104,10 @@ static void learn(struct bandit *bandit, const struct run_state *run_state, uint
         for (; ask < run_state->ask_count && run_state->ask[ask].first <= id; ask++) {
             if (run_state->ask[ask].generator < bandit->count) {
                 bandit_credit(bandit, run_state->ask[ask].generator, 0,
-                              ask_cost(&run_state->ask[ask]));
+                              ask_cost(&run_state->ask[ask], &weights));
             }
         }
-        bandit_add(bandit, number, gain[id - 1], candidate_cost(candidate));
+        bandit_add(bandit, number, gain[id - 1], candidate_cost(candidate, &weights));
     }
     free(gain);
 }

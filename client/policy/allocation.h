@@ -5,13 +5,11 @@
 //
 // The choice is that of common/bandit.h: discounted UCB (Garivier and Moulines 2011) on reward per
 // cost. One pull is one candidate. Its reward is the log2 by which it raised the incumbent, which
-// only a candidate that was measured twice can do. Its cost, in device-seconds, is the sum of
-//   - the time that its measurements held the device;
-//   - ALLOCATION_COMPILE times the seconds of its compilation;
-//   - ALLOCATION_CANDIDATE_SECONDS, so that candidates that are never measured are not free.
-// What a language model was paid for a batch is charged to its generator: one unit of the worker's
-// currency counts as ALLOCATION_MONEY_SECONDS. Where tokens have no price, one token counts as
-// ALLOCATION_TOKEN_SECONDS.
+// only a candidate that was measured twice can do. Its cost, in device-seconds, is that of
+// compiling and measuring it, by the search's weights (client/policy/costs.h), and
+// ALLOCATION_CANDIDATE_SECONDS, so that candidates that are never measured are not free. What a
+// language model was paid for a batch, or its tokens where they have no price, is charged to its
+// generator by the same weights.
 #ifndef CLIENT_POLICY_ALLOCATION_H
 #define CLIENT_POLICY_ALLOCATION_H
 
@@ -20,10 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ALLOCATION_COMPILE 0.1 // weight of a compile-second: compilers run beside the device
 #define ALLOCATION_CANDIDATE_SECONDS 0.02
-#define ALLOCATION_MONEY_SECONDS 1000.0 // as for a GPU that costs 3.60 an hour
-#define ALLOCATION_TOKEN_SECONDS 0.001  // as for a price of 1 for a million tokens
 
 // What one generator has brought and cost.
 struct allocation_share {

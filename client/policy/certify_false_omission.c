@@ -35,7 +35,8 @@ static double corrected(const struct certify_row *row)
 }
 
 // The wealth of the bets that the share is below m. It rises with m, and its expectation is at most
-// 1 when the share is m or more. smallest and largest make the worst row cost a bet of 1 everything.
+// 1 when the share is m or more. smallest and largest make the worst row cost a bet of 1
+// everything.
 static double wealth(const struct certify_row *rows, size_t n, double m, double smallest,
                      double largest)
 {
@@ -90,18 +91,18 @@ static const char *obstacle(const struct certify_row *rows, size_t n, double con
     return NULL;
 }
 
-// Says what the audits show. The bound is rounded up.
-static void describe(struct false_omission *omission, double confidence)
+void false_omission_describe(struct false_omission *omission, double confidence,
+                             const struct false_omission_words *words)
 {
     double upper = fmin(ceil(1000 * omission->upper - 1e-9) / 10, 100);
     char *text = omission->text;
     size_t size = sizeof(omission->text);
     if (omission->shown && omission->improvers > 0) {
         snprintf(text, size,
-                 "of the %zu discarded an estimated %.1f %% would have improved, with %g %% "
-                 "confidence at most %.1f %%, by %zu audits",
-                 omission->discarded, 100 * omission->share, 100 * confidence, upper,
-                 omission->audited);
+                 "of the %zu %s an estimated %.1f %% %s, with %g %% confidence at most %.1f %%, by "
+                 "%zu audits",
+                 omission->discarded, words->population, 100 * omission->share, words->improve,
+                 100 * confidence, upper, omission->audited);
         return;
     }
     char found[32] = "none";
@@ -109,10 +110,9 @@ static void describe(struct false_omission *omission, double confidence)
         snprintf(found, sizeof(found), "%zu", omission->improvers);
     }
     snprintf(text, size,
-             "%s of %zu audit%s improved: with %g %% confidence at most %.1f %% of the %zu "
-             "discarded would have",
+             "%s of %zu audit%s improved: with %g %% confidence at most %.1f %% of the %zu %s",
              found, omission->audited, omission->audited == 1 ? "" : "s", 100 * confidence, upper,
-             omission->discarded);
+             omission->discarded, words->of_which);
 }
 
 struct false_omission certify_false_omission(const struct certify_row *rows, size_t n,
@@ -151,6 +151,9 @@ struct false_omission certify_false_omission(const struct certify_row *rows, siz
     omission.share = fmin(fmax(forecasts / (double)n + residuals / weights, 0), 1);
     // The share is at least that of the improvers that audits have found.
     omission.upper = fmax(upper_bound(rows, n, confidence), (double)omission.improvers / (double)n);
-    describe(&omission, confidence);
+    static const struct false_omission_words words = {.population = "discarded",
+                                                      .improve = "would have improved",
+                                                      .of_which = "discarded would have"};
+    false_omission_describe(&omission, confidence, &words);
     return omission;
 }

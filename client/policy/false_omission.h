@@ -9,7 +9,9 @@
 
 #define FALSE_OMISSION_CONFIDENCE 0.9 // of the upper bound
 
-// certify_false_omission over all candidates of the run that were trusted or audited.
+// Where audits were drawn at the end, certify_draws of them: the share of what had not been
+// measured by then that improves on the incumbent of then. Otherwise certify_false_omission over
+// all candidates of the run that were trusted or audited.
 struct false_omission false_omission_of_run(const struct run_state *run_state);
 
 #endif

@@ -1,6 +1,8 @@
 #include "client/policy/policy.h"
 
+#include "client/policy/costs.h"
 #include "client/policy/risk.h"
+#include "client/policy/trust.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "proto/bins.h"
@@ -8,8 +10,13 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define WHY 160           // bytes of what speaks for trusting a forecast
+#define TOLD_APART 32     // candidates among whose forecasts a trusted one must not be of the best
+#define AS_PROMISING 0.8  // of the best one's P(improves): no less promises as much
+#define AUDIT_DURING 0.25 // share of the audits that is made before the end
 #define STREAM_AUDIT 0x61756469ULL // separates these draws from other uses of the seed
 
 // The probability with which a trusted candidate is audited. It is proportional to the standard
@@ -46,14 +53,97 @@ static const struct forecast *forecast_of(const struct policy_view *view)
     return view->run_state->candidate[view->candidate - 1].forecast;
 }
 
-// Trusts the forecast, except that the candidate is audited with this probability. Returns whether
-// it is audited.
-static bool trust(const struct policy_view *view, double audit, struct policy_decision *ret)
+// Whether the candidate is the most promising one of its batch, the first of several, or promises
+// about as much as the best of its batch and of those before it that were forecast against the same
+// incumbent: what a forecaster does not tell from its best it does not tell from an improver.
+// Forecasts against another incumbent answer another question.
+static bool is_promising(const struct policy_view *view)
 {
+    double own = forecast_of(view)->p_improves, best = own;
+    uint64_t back = view->last > TOLD_APART ? view->last - TOLD_APART + 1 : 1;
+    bool leads = true;
+    for (uint64_t id = back < view->first ? back : view->first; id <= view->last; id++) {
+        const struct run_state_candidate *other = &view->run_state->candidate[id - 1];
+        bool mate = id >= view->first;
+        if (policy_usable(other->forecast) &&
+            (mate || other->decided.incumbent_log2 == view->incumbent_log2)) {
+            double theirs = other->forecast->p_improves;
+            bool ahead = theirs > own || (theirs == own && id < view->candidate);
+            leads = leads && !(mate && ahead);
+            best = fmax(best, theirs);
+        }
+    }
+    return leads || own >= best * AS_PROMISING;
+}
+
+// Why the forecast may not be trusted, malloc'd; NULL when it may: its forecaster has shown skill
+// in this search (client/policy/trust.h), it is below the cut from which on that was shown, and
+// others of the batch promise more, so that each batch has a candidate that shows what the
+// forecaster is worth now.
+static char *distrust(const struct policy_view *view)
+{
+    const struct forecast *forecast = forecast_of(view);
+    if (view->run_state->started.trust_rule != RUN_TRUST_SKILL) {
+        return NULL;
+    }
+    char forecaster[TRUST_FORECASTER_MAX];
+    trust_forecaster(forecast, forecaster);
+    const struct run_trusted *trust = run_state_trust(view->run_state, forecaster);
+    if (!trust || isnan(trust->cut)) {
+        return xasprintf("its forecaster has not shown in this search that it knows improvers from "
+                         "others (skill %.2f after %llu improvers)",
+                         trust ? trust->skill : 0.0,
+                         (unsigned long long)(trust ? trust->improvers : 0));
+    }
+    if (!(forecast->p_improves < trust->cut)) {
+        return xasprintf(
+            "P(improves) = %.3f is not below %.3f, up to which its forecaster has shown "
+            "skill",
+            forecast->p_improves, trust->cut);
+    }
+    return is_promising(view)
+               ? xasprintf("none of its batch, or of those before it against the same incumbent, "
+                           "is forecast to be clearly better")
+               : NULL;
+}
+
+// Trusts the forecast, unless it may not be, except that the candidate is audited with this
+// probability. why says what speaks for it.
+static void trust(const struct policy_view *view, double audit, const char *why,
+                  struct policy_decision *ret)
+{
+    char *against = distrust(view);
+    if (against) {
+        measure(ret);
+        snprintf(ret->reason, sizeof(ret->reason), "%s, but %s", why, against);
+        free(against);
+        return;
+    }
     bool coin = audit_coin(view->run_state->started.seed, view->candidate, audit);
     ret->propensity = audit;
     ret->decision = coin ? DECISION_AUDIT : DECISION_TRUST;
-    return coin;
+    snprintf(ret->reason, sizeof(ret->reason), "%s%s", why, coin ? "; measured as an audit" : "");
+}
+
+// The probability with which a trusted candidate is audited during the search: the wanted one, as
+// long as all of them together stay below AUDIT_DURING of the audits that the measurements so far
+// allow, and one more is no more than all that they allow. The others are drawn at the end, against
+// the last incumbent, where they tell more (client/search/pipeline_survey.c).
+static double audit_during(const struct policy_view *view, double wanted)
+{
+    double share = view->run_state->started.audit, allowed = 0, measured = 0, made = 0;
+    for (uint64_t id = 1; id < view->candidate; id++) {
+        const struct run_decided *decided = &view->run_state->candidate[id - 1].decided;
+        measured += decided->decision == DECISION_MEASURE;
+        made += decided->decision == DECISION_AUDIT;
+        if (decided->decision == DECISION_MEASURE) {
+            allowed += AUDIT_DURING * share;
+        } else if (decided->decision == DECISION_TRUST || decided->decision == DECISION_AUDIT) {
+            allowed -= decided->draw == 0 ? decided->propensity : 0;
+        }
+    }
+    bool room = share >= 1 || made + 1 <= measured * share / (1 - share) + 1e-9;
+    return room ? fmin(fmax(allowed, 0), wanted) : 0;
 }
 
 static void decide_threshold(const struct policy_view *view, struct policy_decision *ret)
@@ -82,17 +172,16 @@ static void decide_threshold(const struct policy_view *view, struct policy_decis
                  started->confidence);
         return;
     }
-    bool audit = trust(
-        view, audit_propensity(started->audit, started->confidence, forecast->confidence), ret);
-    snprintf(ret->reason, sizeof(ret->reason),
-             "it is forecast not to improve (P = %.2f) with confidence %.2f%s",
-             forecast->p_improves, forecast->confidence, audit ? "; measured as an audit" : "");
+    char reason[WHY];
+    snprintf(reason, sizeof(reason),
+             "it is forecast not to improve (P = %.2f) with confidence %.2f", forecast->p_improves,
+             forecast->confidence);
+    double wanted = audit_propensity(started->audit, started->confidence, forecast->confidence);
+    trust(view, audit_during(view, wanted), reason, ret);
 }
 
-#define COMPARED_LEAST 4      // with fewer forecasts to compare with, policy `budget` does not rank
-#define BUDGET_WIDE 16        // default of --wide for policy `budget`
-#define COST_LEAST 8          // correct outcomes before costs are fitted
-#define COST_FIXED_LEAST 0.05 // the fixed cost is at least this share of the mean cost
+#define COMPARED_LEAST 4 // with fewer forecasts to compare with, policy `budget` does not rank
+#define BUDGET_WIDE 16   // default of --wide for policy `budget`
 
 // Policy `budget`: of the candidates that decide_threshold would measure, only those with the
 // highest expected improvement per second are measured.
@@ -106,11 +195,12 @@ static void decide_budget(const struct policy_view *view, struct policy_decision
         decide_threshold(view, ret);
         return;
     }
-    bool audit = trust(view, view->run_state->started.audit, ret);
+    char why[WHY];
+    snprintf(why, sizeof(why),
+             "%.0f %% of the last %zu forecasts promise more per second, at least %.0f %%",
+             100 * rank, compared, 100 * share);
+    trust(view, audit_during(view, view->run_state->started.audit), why, ret);
     ret->confidence = forecast->confidence;
-    snprintf(ret->reason, sizeof(ret->reason),
-             "%.0f %% of the last %zu forecasts promise more per second, at least %.0f %%%s",
-             100 * rank, compared, 100 * share, audit ? "; measured as an audit" : "");
 }
 
 // The certified threshold, if it was certified for the engine of this forecast; NaN otherwise.
@@ -149,10 +239,10 @@ static void decide_risk(const struct policy_view *view, struct policy_decision *
                  threshold);
         return;
     }
-    bool audit = trust(view, view->run_state->started.audit, ret);
-    snprintf(ret->reason, sizeof(ret->reason),
-             "P = %.3f of an improvement is below the certified %.3f%s", forecast->p_improves,
-             threshold, audit ? "; measured as an audit" : "");
+    char why[WHY];
+    snprintf(why, sizeof(why), "P = %.3f of an improvement is below the certified %.3f",
+             forecast->p_improves, threshold);
+    trust(view, view->run_state->started.audit, why, ret);
 }
 
 static void decide_all(const struct policy_view *view, struct policy_decision *ret)
@@ -232,55 +322,19 @@ double policy_expected_improvement(const struct forecast *forecast, double log2)
     return forecast->p_correct * bins_expected_excess(forecast->bins, log2);
 }
 
-struct measure_cost policy_cost(const struct run_state *run_state, uint64_t visible)
-{
-    double n = 0, x = 0, y = 0, xx = 0, xy = 0, failures = 0, failed = 0;
-    for (uint64_t id = 1; id <= visible && id <= run_state->candidate_count; id++) {
-        const struct result *result = run_state->candidate[id - 1].result;
-        double held = result ? run_state_held_seconds(result) : 0;
-        if (held > 0 && verdict_is_ratio(result->verdict) && result->speedup &&
-            isfinite(result->speedup->log2)) {
-            double slow = exp2(-result->speedup->log2);
-            n++;
-            x += slow;
-            y += held;
-            xx += slow * slow;
-            xy += slow * held;
-        } else if (held > 0) {
-            failures++;
-            failed += held;
-        }
-    }
-    struct measure_cost ret = {0};
-    if (n < COST_LEAST) {
-        return ret;
-    }
-    double spread = xx - x * x / n;
-    ret.slope = spread > 1e-9 * xx ? fmax((xy - x * y / n) / spread, 0) : 0;
-    ret.fixed = fmax((y - ret.slope * x) / n, COST_FIXED_LEAST * y / n);
-    ret.failure = failures > 0 ? failed / failures : y / n;
-    return ret;
-}
+// What the expected improvement of a compiled candidate is divided by.
+struct prices {
+    struct measure_cost cost;
+    struct cost_weights weights;
+};
 
-double policy_seconds(const struct measure_cost *cost, const struct forecast *forecast)
+// The expected improvement beyond the incumbent per expected cost. Without a fitted cost, the
+// expected improvement itself.
+static double improvement_per_cost(const struct prices *prices, const struct forecast *forecast,
+                                   double incumbent_log2)
 {
-    double slow = 0;
-    if (cost->fixed <= 0 || forecast->bins_count != BIN_COUNT) {
-        return 1;
-    }
-    for (size_t bin = 0; bin < BIN_COUNT; bin++) {
-        slow += forecast->bins[bin] * exp2(-bin_midpoint(bin));
-    }
-    return forecast->p_correct * (cost->fixed + cost->slope * slow) +
-           (1 - forecast->p_correct) * cost->failure;
-}
-
-// The expected improvement beyond the incumbent per expected device-second. Without a fitted cost,
-// the expected improvement itself.
-static double improvement_per_second(const struct measure_cost *cost,
-                                     const struct forecast *forecast, double incumbent_log2)
-{
-    return policy_expected_improvement(forecast, incumbent_log2) / policy_seconds(cost, forecast);
+    return policy_expected_improvement(forecast, incumbent_log2) /
+           measure_cost_expect(&prices->cost, &prices->weights, forecast, 0);
 }
 
 double policy_share_ahead(const struct policy_view *view, size_t *ret_compared)
@@ -291,13 +345,14 @@ double policy_share_ahead(const struct policy_view *view, size_t *ret_compared)
     if (!policy_usable(own)) {
         return 0;
     }
-    struct measure_cost cost = policy_cost(view->run_state, view->visible);
-    double improvement = improvement_per_second(&cost, own, view->incumbent_log2), more = 0;
+    struct prices prices = {.cost = measure_cost_fit(view->run_state, view->visible),
+                            .weights = cost_weights_of(&view->run_state->started)};
+    double improvement = improvement_per_cost(&prices, own, view->incumbent_log2), more = 0;
     size_t compared = 0;
     for (uint64_t id = view->last; id >= 1 && compared < POLICY_WINDOW; id--) {
         const struct forecast *other = candidate[id - 1].forecast;
         if (policy_usable(other) && other->trained_rows > 0) {
-            double theirs = improvement_per_second(&cost, other, view->incumbent_log2);
+            double theirs = improvement_per_cost(&prices, other, view->incumbent_log2);
             compared++;
             more += theirs > improvement                             ? 1
                     : theirs == improvement && id != view->candidate ? 0.5

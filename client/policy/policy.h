@@ -23,6 +23,8 @@ struct policy_view {
 
 #define POLICY_WINDOW 64 // how many forecasts policy_share_ahead compares a candidate's with
 
+#define POLICY_CONFIDENCE 0.9 // from which on a forecast is trusted, unless the user says otherwise
+
 struct policy_decision {
     enum decision decision; // DECISION_MEASURE, _TRUST or _AUDIT
     double propensity;      // the probability of being measured
@@ -57,19 +59,6 @@ void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide
 // candidate counts as 0. It is computed from the forecast's bins, so that forecasts that were made
 // before the incumbent changed need not be made again.
 double policy_expected_improvement(const struct forecast *forecast, double log2);
-
-// What measuring costs in device-seconds, fitted to outcomes. A correct candidate with log2 speedup
-// y takes fixed + slope 2^-y, since launches take a time proportional to 2^-y and the rest takes the
-// same time for all. Any other candidate takes failure. All are 0 while too few outcomes are known.
-struct measure_cost {
-    double fixed, slope, failure;
-};
-
-// Fits the cost to the outcomes of candidates 1 to visible.
-struct measure_cost policy_cost(const struct run_state *run_state, uint64_t visible);
-// The device-seconds that measuring the candidate of this forecast is expected to take; 1 while the
-// cost is not known, so that every candidate counts as equally costly.
-double policy_seconds(const struct measure_cost *cost, const struct forecast *forecast);
 
 // Whether there is a forecast and its probabilities lie between 0 and 1. forecast may be NULL.
 bool policy_usable(const struct forecast *forecast);

@@ -56,7 +56,7 @@ struct risk *risk_create(const struct run_started *started)
     risk->alpha = started->alpha;
     risk->delta = started->delta;
     risk->audit = started->audit;
-    risk->by_parent = generator_list_has_llm(started->generator);
+    risk->by_parent = generator_list_asks(started->generator);
     return risk;
 }
 

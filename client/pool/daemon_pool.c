@@ -245,6 +245,7 @@ void daemon_pool_close(struct daemon_pool *daemon_pool)
     if (daemon_pool->timer) {
         uv_close((uv_handle_t *)daemon_pool->timer, on_timer_closed);
     }
+    daemon_pool_forget_question(daemon_pool);
     hosts_free(daemon_pool->hosts);
     daemon_pool_forget_jobs(daemon_pool);
     for (size_t i = 0; i < daemon_pool->count; i++) {
@@ -262,6 +263,7 @@ void daemon_pool_close(struct daemon_pool *daemon_pool)
         free(blob);
     }
     free(daemon_pool->device_class);
+    free(daemon_pool->chosen_class);
     free(daemon_pool->search);
     free(daemon_pool);
 }
@@ -321,6 +323,7 @@ int daemon_pool_choose(struct daemon_pool *daemon_pool, const char *device_class
     if (ret_sandbox) {
         *ret_sandbox = member->status.sandbox ? xstrdup(member->status.sandbox) : NULL;
     }
+    daemon_pool->chosen_class = xstrdup(ret_device->device_class);
     if (daemon_pool->several) {
         daemon_pool->device_class = xstrdup(ret_device->device_class);
         for (size_t i = 0; i < daemon_pool->count; i++) {

@@ -64,6 +64,10 @@ void daemon_pool_set_terms(struct daemon_pool *daemon_pool, const struct job_cli
 // The operations by which jobs are submitted and acknowledged. Owned by the pool.
 struct job_service *daemon_pool_jobs(struct daemon_pool *daemon_pool);
 size_t daemon_pool_outstanding(const struct daemon_pool *daemon_pool);
+// Why none of the jobs goes on, as far as devices are the reason: "waiting: cpu0 is draining
+// (reason)"; malloc'd. NULL when something goes on, or when it is not known yet. Asks a single
+// daemon for its status, so what it says is from the last question, of some two seconds ago.
+char *daemon_pool_waiting(struct daemon_pool *daemon_pool);
 void daemon_pool_cancel_all(struct daemon_pool *daemon_pool);
 MUST_CHECK int daemon_pool_run_once(struct daemon_pool *daemon_pool, struct err *err);
 MUST_CHECK int daemon_pool_drain(struct daemon_pool *daemon_pool, struct err *err);

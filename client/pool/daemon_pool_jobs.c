@@ -341,8 +341,8 @@ size_t daemon_pool_resubmit(struct member *member, bool waiting_only)
     return count;
 }
 
-// The latest ones are taken, as the others would come to them last. They stay there, too: whoever is
-// first has measured them.
+// The latest ones are taken, as the others would come to them last. They stay there, too: whoever
+// is first has measured them.
 void daemon_pool_take_over(struct member *member)
 {
     struct daemon_pool *daemon_pool = member->daemon_pool;

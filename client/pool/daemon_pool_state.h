@@ -85,10 +85,12 @@ struct daemon_pool {
     bool closing;   // outcomes are not wanted any more and stay at their daemons
     struct daemon_pool_times times;
     struct job_client_terms terms;
+    struct status_question *question; // of daemon_pool_waiting; NULL: none is under way
     struct hosts *hosts;
     struct member *member[HOSTS_MAX];
     size_t count;
-    char *device_class; // NULL until daemon_pool_choose
+    char *device_class; // NULL until daemon_pool_choose, and with a single daemon
+    char *chosen_class; // the class of the device that was chosen; NULL until then
     struct daemon_pool_job *job;
     size_t job_count;
     struct submission *submission;
@@ -117,6 +119,11 @@ __attribute__((format(printf, 2, 3))) void daemon_pool_say(struct daemon_pool *d
 // The blob reader of the members' clients; owner is the pool.
 int daemon_pool_read_blob(void *owner, const struct digest *digest, struct bytes *ret,
                           struct err *err);
+
+// ---- daemon_pool_waiting.c ----
+
+// Makes the answer to a question that is under way unwanted.
+void daemon_pool_forget_question(struct daemon_pool *daemon_pool);
 
 // ---- daemon_pool_jobs.c ----
 

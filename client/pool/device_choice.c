@@ -1,5 +1,6 @@
 #include "client/pool/device_choice.h"
 
+#include "common/strbuf.h"
 #include <string.h>
 
 static bool is_in_service(const struct device_info *device)
@@ -34,8 +35,7 @@ int device_choose(const struct status *status, const char *device_class,
         }
     }
     if (reason) {
-        return err_set(err, ERR_UNREACHABLE, "no device of the daemon is in service: %.300s",
-                       reason);
+        return err_set(err, ERR_NO_DEVICE, "no device of the daemon is in service: %.300s", reason);
     }
     if (other) {
         return err_set(err, ERR_INVALID,
@@ -45,11 +45,11 @@ int device_choose(const struct status *status, const char *device_class,
                        device_class, other);
     }
     return foreign
-               ? err_set(err, ERR_UNREACHABLE,
+               ? err_set(err, ERR_NO_DEVICE,
                          "the daemon has no device for problems in %s; `kcast status` shows those "
                          "it has",
                          problem->cuda ? "CUDA" : "C")
-               : err_set(err, ERR_UNREACHABLE, "the daemon has no device");
+               : err_set(err, ERR_NO_DEVICE, "the daemon has no device");
 }
 
 // A drained, quarantined or lost device may stay so for long, so queued jobs had better go
@@ -77,4 +77,31 @@ size_t device_count(const struct status *status, const char *device_class, size_
         *ret_all = all;
     }
     return count;
+}
+
+char *device_waiting(const struct status *status, const char *device_class, const char *search)
+{
+    struct strbuf text = STRBUF_INIT;
+    for (size_t i = 0; i < status->devices_count; i++) {
+        const struct device_info *device = &status->devices[i];
+        if (strcmp(device->device_class, device_class) != 0) {
+            continue;
+        }
+        bool ours = device->job != 0 && device->search && strcmp(device->search, search) == 0;
+        if (ours || strcmp(device->state, "ready") == 0) {
+            strbuf_release(&text);
+            return NULL;
+        }
+        strbuf_addf(&text, "%s%s is ", text.len > 0 ? "; " : "", device->name);
+        if (strcmp(device->state, "busy") == 0) {
+            strbuf_addf(&text, "busy with %s%s", device->search ? "search " : "others",
+                        device->search ? device->search : "");
+        } else {
+            strbuf_adds(&text, device->state);
+        }
+        if (device->reason) {
+            strbuf_addf(&text, " (%s)", device->reason);
+        }
+    }
+    return text.len > 0 ? strbuf_detach(&text) : NULL;
 }

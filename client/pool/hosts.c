@@ -43,9 +43,11 @@ static int add_entry(struct hosts *hosts, const char *text, size_t len, struct e
     entry->tls = strncmp(entry->text, TLS_NAME_SCHEME, strlen(TLS_NAME_SCHEME)) == 0;
     entry->name = entry->tls || strncmp(entry->text, NAME_SCHEME, strlen(NAME_SCHEME)) == 0;
     if (!entry->name) {
-        entry->address[0] = xstrdup(entry->text);
-        entry->address_count = 1;
-        return url_parse(&entry->url, entry->text, err);
+        int rc = url_parse(&entry->url, entry->text, err);
+        if (rc == 0) {
+            entry->address[entry->address_count++] = url_text(&entry->url);
+        }
+        return rc;
     }
     char *tcp =
         xasprintf("tcp://%s", entry->text + strlen(entry->tls ? TLS_NAME_SCHEME : NAME_SCHEME));

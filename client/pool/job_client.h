@@ -30,8 +30,8 @@ struct job_client_job; // a job that was submitted and whose callback has not ru
 typedef void job_client_callback(void *owner, uint64_t tag, struct job_info *info,
                                  const struct err *error);
 
-// Creates a client over a connection, which stays the caller's and outlives the client. search names
-// the search to the daemon; keys are unique within it.
+// Creates a client over a connection, which stays the caller's and outlives the client. search
+// names the search to the daemon; keys are unique within it.
 struct job_client *job_client_create(struct session *session, struct remote *remote,
                                      const char *search);
 // Jobs that are still outstanding stay at the daemon, and their callbacks do not run. Runs the loop
@@ -51,9 +51,11 @@ void job_client_set_blob_reader(struct job_client *job_client,
 // What every submission says about its search and about itself. The default says nothing about the
 // search and has class normal.
 struct job_client_terms {
-    double weight;         // of the search among those of its owner; NaN: as the daemon has it
-    double budget_seconds; // device seconds of the whole search; NaN: no budget
-    enum queue_class in;   // class of the daemon's queue
+    double weight;          // of the search among those of its owner; NaN: as the daemon has it
+    double budget_seconds;  // device seconds of the whole search; NaN: no budget
+    enum queue_class in;    // class of the daemon's queue
+    uint64_t planned;       // measurements that the search means to make; 0: not said
+    double planned_seconds; // device seconds that it means to use; 0 or NaN: not said
 };
 void job_client_set_terms(struct job_client *job_client, const struct job_client_terms *terms);
 // Sets who receives the sentences about a lost and a found connection, each at most once per loss.
@@ -69,8 +71,8 @@ void job_client_set_patience(struct job_client *job_client, uint64_t patience_ms
 struct job_client_job *job_client_submit(struct job_client *job_client, const char *key,
                                          const struct job_spec *spec, uint64_t priority,
                                          job_client_callback *callback, void *owner, uint64_t tag);
-// Whether a job was cancelled because its search's budget is used up. Only the cause that the daemon
-// gives counts: old daemons give none, and nothing is guessed from their sentences.
+// Whether a job was cancelled because its search's budget is used up. Only the cause that the
+// daemon gives counts: old daemons give none, and nothing is guessed from their sentences.
 bool job_client_is_over_budget(const struct job_info *info);
 // Says that nobody wants the outcome of the job any more. It is cancelled at the daemon as soon as
 // that answers. Its callback runs as always, perhaps inside this call, with whatever came out.

@@ -74,7 +74,11 @@ static void submit_jobs(struct job_client *job_client)
                                     .priority = job->priority,
                                     .queue_class = job_client->terms.in,
                                     .weight = job_client->terms.weight,
-                                    .budget_seconds = job_client->terms.budget_seconds};
+                                    .budget_seconds = job_client->terms.budget_seconds,
+                                    .planned = job_client->terms.planned,
+                                    .planned_seconds = job_client->terms.planned_seconds > 0
+                                                           ? job_client->terms.planned_seconds
+                                                           : NAN};
             struct call *call = job_client_new_call(job_client, OP_SUBMIT);
             call->job = job;
             job->phase = PHASE_SUBMITTING;

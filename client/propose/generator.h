@@ -1,8 +1,8 @@
 // Where candidates come from. A generator either has a finite list of points, each of which gives a
-// source, or it is a language model that the worker asks (client/forecast/proposer.h) and has no
-// points. The list is fixed by one text, a template or JSON lines, which is stored in the run file
-// when the run starts. Called by strategies, the pipeline and replays. A generator knows nothing of
-// outcomes.
+// source, or somebody is asked for its candidates (client/forecast/proposer.h), a language model or
+// a program, and it has no points. The list is fixed by one text, a template or JSON lines, which
+// is stored in the run file when the run starts. Called by strategies, the pipeline and replays. A
+// generator knows nothing of outcomes.
 #ifndef CLIENT_PROPOSE_GENERATOR_H
 #define CLIENT_PROPOSE_GENERATOR_H
 
@@ -17,10 +17,11 @@
 #define GENERATOR_POINT_MAX ((size_t)1 << 20)
 #define GENERATOR_SOURCE_MAX ((size_t)64 << 20) // bytes of the text
 #define GENERATOR_AXIS_MAX 32
+#define GENERATOR_COMMAND_MAX 900 // bytes of a command: four of them fit into RUN_STARTED
 
 struct generator;
 
-// Points are numbered from 0. A language model has `free` only.
+// Points are numbered from 0. A generator that asks has `free` only.
 struct generator_ops {
     // Appends the name or the source of the point.
     void (*name)(const struct generator *generator, size_t point, struct strbuf *out);
@@ -38,16 +39,17 @@ struct generator_ops {
 // The first member of every generator; the rest belongs to the generator's file.
 struct generator {
     const struct generator_ops *ops;
-    bool is_llm;        // The worker is asked for its candidates; there are no points.
-    size_t point_count; // at least 1, unless is_llm
+    bool asks;          // Somebody is asked for its candidates; there are no points.
+    bool is_opaque;     // Before a point is compiled nothing is known of it but its name.
+    size_t point_count; // at least 1, unless asks
     size_t axis_count;  // at most GENERATOR_AXIS_MAX; 0: points have no position and no neighbours
 };
 
 // Reads the text of a generator of this kind (a word of --generator) for this problem. For
 // "tunable" it is the problem's template. For "pool:DIR" it is the folder's .c files (.cu files for
 // a cuda problem) in order of their names, as JSON lines {"name", "source"}. For "pool:FILE.jsonl"
-// it is the file. For "llm" it is empty. ERR_USAGE for another kind; ERR_INVALID sentences begin
-// with path:line. *ret is the caller's.
+// it is the file. For "llm" and "exec:CMD" it is empty. ERR_USAGE for another kind; ERR_INVALID
+// sentences begin with path:line. *ret is the caller's.
 MUST_CHECK int generator_read(struct bytes *ret, const char *kind, const struct problem_dir *dir,
                               struct err *err);
 // Creates the generator of that text, which is not kept. path names the text in errors.
@@ -57,6 +59,10 @@ void generator_free(struct generator *generator); // NULL is fine
 
 bool generator_is_files(const char *kind); // "pool:DIR" or "pool:FILE.jsonl"
 bool generator_is_llm(const char *kind);   // "llm"
+// The command of "exec:CMD"; NULL for another kind.
+const char *generator_command(const char *kind);
+// Whether somebody is asked for the candidates of this kind.
+bool generator_asks(const char *kind);
 
 // generator_tunable.c: the points of a template. Errors are template_parse's.
 MUST_CHECK int generator_tunable(struct generator **ret, const struct bytes *text, const char *path,

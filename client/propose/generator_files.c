@@ -1,18 +1,15 @@
-// Candidates that exist already, as JSON lines {"name": "...", "source": "..."}. Other keys are
-// ignored, so that files that other tools wrote can be used as they are. A folder of .c or .cu
-// files is turned into such lines when the run starts.
+// Candidates that exist already, as JSON lines (client/propose/candidate_line.h). A folder of .c or
+// .cu files is turned into such lines when the run starts.
 #include "client/propose/generator.h"
 
+#include "client/propose/candidate_line.h"
 #include "common/file.h"
-#include "common/printable.h"
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define NAME_MAX_BYTES 1024 // the limit of RUN_PROPOSED
 
 struct item {
     char *name;
@@ -84,50 +81,20 @@ static const struct generator_ops files_ops = {
     .free = files_free,
 };
 
-static bool is_blank(const char *line, size_t len)
-{
-    size_t at = 0;
-    while (at < len && strchr(" \t\r", line[at]) && line[at] != '\0') {
-        at++;
-    }
-    return at == len;
-}
-
 // Parses one line, given without its newline. number is the line's, from 1.
-static int parse_line(struct item *ret, const char *line, size_t len, const char *path,
+static int parse_line(struct item *ret, const char *text, size_t len, const char *path,
                       size_t number, struct err *err)
 {
-    json_error_t why;
-    json_auto_t *object = json_loadb(line, len, JSON_REJECT_DUPLICATES, &why);
-    if (!object) {
-        return err_set(err, ERR_INVALID, "%s:%zu: no JSON: %s", path, number, why.text);
-    }
-    if (!json_is_object(object)) {
-        return err_set(err, ERR_INVALID, "%s:%zu: no JSON object with \"name\" and \"source\"",
-                       path, number);
-    }
-    const json_t *source = json_object_get(object, "source");
-    const json_t *name = json_object_get(object, "name");
-    if (!json_is_string(source) || json_string_length(source) == 0) {
-        return err_set(err, ERR_INVALID, "%s:%zu: \"source\" is missing, empty or no text", path,
-                       number);
-    }
-    if (name && !json_is_string(name)) {
-        return err_set(err, ERR_INVALID, "%s:%zu: \"name\" is no text", path, number);
-    }
-    if (json_string_length(source) > PROBLEM_SOURCE_MAX) {
-        return err_set(err, ERR_LIMIT, "%s:%zu: the source is longer than %zu bytes", path, number,
-                       PROBLEM_SOURCE_MAX);
-    }
-    if (name && json_string_length(name) > NAME_MAX_BYTES) {
-        return err_set(err, ERR_LIMIT, "%s:%zu: the name is longer than %d bytes", path, number,
-                       NAME_MAX_BYTES);
-    }
-    if (name && printable_check("the name of a candidate", json_string_value(name), err) != 0) {
+    struct candidate_line line;
+    int rc = candidate_line_parse(&line, text, len, err);
+
+    if (rc != 0) {
         return err_wrap(err, "%s:%zu", path, number);
     }
-    ret->source = xstrdup(json_string_value(source));
-    ret->name = name ? xstrdup(json_string_value(name)) : xasprintf("line %zu", number);
+    ret->source = line.source;
+    ret->name = line.name ? line.name : xasprintf("line %zu", number);
+    line.source = line.name = NULL;
+    candidate_line_release(&line);
     return 0;
 }
 
@@ -142,7 +109,7 @@ int generator_files(struct generator **ret, const struct bytes *text, const char
     for (size_t number = 1; rc == 0 && line < end; number++) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         size_t len = (size_t)((newline ? newline : end) - line);
-        if (!is_blank(line, len)) {
+        if (!candidate_line_is_blank(line, len)) {
             if (*count == GENERATOR_POINT_MAX) {
                 rc = err_set(err, ERR_LIMIT, "%s: more than %zu candidates", path,
                              GENERATOR_POINT_MAX);

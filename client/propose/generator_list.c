@@ -14,7 +14,7 @@ static bool begins_a_kind(const char *text)
             return true;
         }
     }
-    return generator_is_files(text);
+    return generator_is_files(text) || generator_command(text);
 }
 
 // The end of the generator's name that begins here: its comma or the NUL.
@@ -103,10 +103,11 @@ int generator_list_create(struct generator_list *list, const char *template_path
     return rc;
 }
 
-size_t generator_list_llm_index(const struct generator_list *list)
+// The number of the first generator that asks; the list's count when there is none.
+static size_t first_that_asks(const struct generator_list *list)
 {
     size_t number = 0;
-    while (number < list->count && !generator_is_llm(list->kind[number])) {
+    while (number < list->count && !generator_asks(list->kind[number])) {
         number++;
     }
     return number;
@@ -118,14 +119,14 @@ size_t generator_list_points(const struct generator_list *list)
     for (size_t i = 0; i < list->count; i++) {
         points += list->generator[i]->point_count;
     }
-    return generator_list_llm_index(list) < list->count ? 0 : points;
+    return first_that_asks(list) < list->count ? 0 : points;
 }
 
-bool generator_list_has_llm(const char *names)
+bool generator_list_asks(const char *names)
 {
     struct generator_list list;
-    bool asks = generator_list_parse(&list, names, NULL) == 0 &&
-                generator_list_llm_index(&list) < list.count;
+    bool asks =
+        generator_list_parse(&list, names, NULL) == 0 && first_that_asks(&list) < list.count;
     generator_list_release(&list);
     return asks;
 }
@@ -150,7 +151,7 @@ struct digest *generator_list_slot(const struct generator_list *list, struct run
 {
     const char *kind = list->kind[number];
     size_t before = files_before(list, number);
-    if (generator_is_llm(kind)) {
+    if (generator_asks(kind)) {
         return NULL;
     }
     if (!generator_is_files(kind)) {

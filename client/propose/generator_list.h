@@ -1,17 +1,18 @@
 // The generators of one search, as --generator names them: "tunable", "pool:a.jsonl,pool:b.jsonl",
-// "tunable,llm". A generator's number is its index in the list, from 0; each RUN_PROPOSED event
-// records it. Called by commands that begin a search, by the search itself, and by reports. It
-// knows nothing of what the generators' candidates came to.
+// "tunable,llm", "exec:./propose.py". A generator's number is its index in the list, from 0; each
+// RUN_PROPOSED event records it. Called by commands that begin a search, by the search itself, and
+// by reports. It knows nothing of what the generators' candidates came to.
 #ifndef CLIENT_PROPOSE_GENERATOR_LIST_H
 #define CLIENT_PROPOSE_GENERATOR_LIST_H
 
 #include "client/propose/generator.h"
+#include "client/run/run.h"
 #include "common/err.h"
 #include "proto/messages.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-#define GENERATOR_LIST_MAX 4
+#define GENERATOR_LIST_MAX RUN_GENERATORS_MAX
 
 // Owns everything in it.
 struct generator_list {
@@ -38,17 +39,15 @@ MUST_CHECK int generator_list_read(struct generator_list *list, const struct pro
 // which are generator_create's.
 MUST_CHECK int generator_list_create(struct generator_list *list, const char *template_path,
                                      struct err *err);
-// How many points the generators have together. 0 when a language model is among them, because its
+// How many points the generators have together. 0 when one that asks is among them, because its
 // candidates have no end.
 size_t generator_list_points(const struct generator_list *list);
-// The number of the first language model. The list's count when there is none.
-size_t generator_list_llm_index(const struct generator_list *list);
-// Whether these names, as for generator_list_parse, have a language model among them.
-bool generator_list_has_llm(const char *names);
+// Whether these names, as for generator_list_parse, have a generator that asks among them.
+bool generator_list_asks(const char *names);
 
-// The field of RUN_STARTED that names the blob with a generator's text. NULL for a language model,
-// and for files for which *started has no room. *started was prepared by generator_list_reserve or
-// read from a run file.
+// The field of RUN_STARTED that names the blob with a generator's text. NULL for a generator
+// that asks, and for files for which *started has no room. *started was prepared by
+// generator_list_reserve or read from a run file.
 struct digest *generator_list_slot(const struct generator_list *list, struct run_started *started,
                                    size_t number);
 // Gives *started room for the texts of all generators of files. message_clear frees it.

@@ -153,7 +153,7 @@ static void archive_init(struct archive *archive, const struct strategy_view *vi
         *member = (struct member){.candidate = id, .island = island_of(id)};
         if (candidate->proposed.duplicate_of == 0 && candidate->object_duplicate_of == 0 &&
             strategy_score(view, id, &member->y) &&
-            (view->generator->is_llm || strategy_point(view, id, &member->point))) {
+            (view->generator->asks || strategy_point(view, id, &member->point))) {
             member->cell = cell_of(view, member);
             archive->count++;
         }

@@ -1,9 +1,10 @@
-// Design. The page is read from the top: the answer (how much faster, how sure), its price (what was
-// measured, and what forecasts saved), then the figures behind it. A section is a function that
+// Design. The page is read from the top: the answer (how much faster, how sure), its price (what
+// was measured, and what forecasts saved), then the figures behind it. A section is a function that
 // appends; it does not depend on other sections and handles an empty run. Numbers come from struct
 // report, texts from the run file. Every text is escaped by text_add_markup().
 #include "client/report/report_html.h"
 #include "client/policy/false_omission.h"
+#include "client/policy/guarantee.h"
 #include "client/report/report_charts.h"
 #include "client/report/report_model.h"
 #include "client/report/report_sections.h"
@@ -258,14 +259,23 @@ static const char *no_estimate_reason(const struct report *report)
                                        : "nothing was left unmeasured";
 }
 
+// What a reader can use comes first: by how much the best that was missed may be faster, or where
+// nothing can be said of that, how many were missed.
 static void add_missed_tile(struct strbuf *out, const struct report *report)
 {
     const struct report_missed *missed = &report->missed;
+    struct guarantee left = guarantee_of_run(report->run_state);
+    if (left.said && left.forecast > 0) {
+        open_tile(out, "Never measured");
+        strbuf_addf(out, "at most +%.0f\xE2\x80\xAF%%", guarantee_percent(&left));
+        close_tile(out, left.text);
+        return;
+    }
     open_tile(out, "Improvements missed");
     struct strbuf note = STRBUF_INIT;
     if (missed->audited == 0 || !isfinite(missed->estimate_hi)) {
         strbuf_adds(out, NDASH);
-        strbuf_adds(&note, no_estimate_reason(report));
+        text_add_markup(&note, *left.text ? left.text : no_estimate_reason(report));
     } else {
         add_missed(out, &note, missed);
     }

@@ -7,6 +7,7 @@
 #include "client/report/run_json.h"
 #include "client/report/run_width.h"
 #include "client/show.h"
+#include "proto/verdict.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -213,7 +214,14 @@ void report_json(struct strbuf *out, const struct report *report)
     json_object_set_new(object, "controls", count(report->controls));
     json_object_set_new(object, "controls_off", count(report->controls_off));
     json_object_set_new(object, "guarantee", run_json_guarantee(run_state));
+    json_object_set_new(object, "trust", run_json_trust(run_state));
     json_object_set_new(object, "missed", missed_of(&report->missed));
+    if (run_state->surveys > 0) { // reports of runs of before stay as they were
+        json_object_set_new(object, "left", run_json_left(run_state));
+    }
+    if (run_state->play_off.candidates_count > 0) {
+        json_object_set_new(object, "play_off", run_json_play_off(run_state));
+    }
     json_object_set_new(object, "forecasts", forecasts_of(report));
     json_object_set_new(object, "against_average", against_average_of(&report->against_average));
     json_object_set_new(object, "generators", run_json_generators(run_state));
@@ -222,7 +230,7 @@ void report_json(struct strbuf *out, const struct report *report)
     }
     json_object_set_new(object, "steps", steps_of(report));
     json_object_set_new(object, "top", top_of(report));
-    show_add_line(out, object);
+    show_add_line(out, show_with_schema(object));
 }
 
 static const char *decision_name(uint64_t decision)
@@ -237,7 +245,7 @@ static json_t *params_of(const struct run_proposed *proposed)
     for (size_t i = 0; i < proposed->params_count; i++) {
         struct strbuf key = STRBUF_INIT;
         text_add_utf8(&key, proposed->params[i].name, strlen(proposed->params[i].name));
-        json_object_set_new(ret, strbuf_text(&key), show_number(proposed->params[i].value));
+        json_object_set_new(ret, strbuf_text(&key), show_fact(proposed->params[i].value));
         strbuf_release(&key);
     }
     return ret;
@@ -263,7 +271,7 @@ static json_t *number_or_null(uint64_t value)
 }
 
 void report_json_candidate(struct strbuf *out, const struct report *report, uint64_t id,
-                           const struct bytes *source)
+                           const struct bytes *source, const struct err *missing)
 {
     const struct run_state *run_state = report->run_state;
     const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
@@ -293,7 +301,25 @@ void report_json_candidate(struct strbuf *out, const struct report *report, uint
     json_object_set_new(object, "source_digest", show_digest(&candidate->proposed.source));
     json_object_set_new(object, "source",
                         source ? text_json((const char *)source->data, source->len) : json_null());
-    show_add_line(out, object);
+    if (!source) {
+        json_object_set_new(object, "source_error", show_error(missing));
+    }
+    show_add_line(out, show_with_schema(object));
+}
+
+// The end of an event's object: the verdict in its body by name, since the body is the message of
+// the run file, with numbers of the wire, and the body.
+static void add_body(json_t *object, const struct run_event *event)
+{
+    json_t *body = message_value(event->message, event->body);
+    json_t *of = json_object_get(body, "result");
+    of = of ? of : json_object_get(body, "compiled");
+    const json_t *verdict = json_object_get(of, "verdict");
+    if (verdict) {
+        json_object_set_new(object, "verdict",
+                            text(verdict_name((uint64_t)json_integer_value(verdict))));
+    }
+    json_object_set_new(object, "body", body);
 }
 
 void report_json_event(struct strbuf *out, const struct run_event *event)
@@ -302,6 +328,16 @@ void report_json_event(struct strbuf *out, const struct run_event *event)
     json_object_set_new(object, "sequence", count(event->sequence));
     json_object_set_new(object, "at", show_number(event->at));
     json_object_set_new(object, "kind", text(run_event_name(event->kind)));
-    json_object_set_new(object, "body", message_value(event->message, event->body));
-    show_add_line(out, object);
+    add_body(object, event);
+    show_add_line(out, show_with_schema(object));
+}
+
+json_t *report_json_event_object(const struct run_event *event)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "event", text(run_event_name(event->kind)));
+    json_object_set_new(object, "sequence", count(event->sequence));
+    json_object_set_new(object, "at", show_number(event->at));
+    add_body(object, event);
+    return object;
 }

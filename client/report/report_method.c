@@ -1,6 +1,7 @@
 // The section "How this number was obtained": everything that the headline rests on, as a list.
 // Rows whose value is unknown are left out.
 #include "client/policy/allocation.h"
+#include "client/policy/play_off.h"
 #include "client/propose/generator_list.h"
 #include "client/report/report_sections.h"
 #include "client/report/report_text.h"
@@ -176,6 +177,12 @@ static void add_search(struct strbuf *out, const struct report *report)
     char *width = run_width_text(started);
     add_row(out, "Under way at a time", width);
     free(width);
+    struct strbuf played = STRBUF_INIT;
+    play_off_describe(report->run_state, &played);
+    if (played.len > 0) {
+        add_row(out, "Play-off", strbuf_text(&played));
+    }
+    strbuf_release(&played);
     if (started->started_at > 0) {
         open_row(out, "Started");
         text_add_time(out, started->started_at);

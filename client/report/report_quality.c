@@ -27,9 +27,10 @@ void report_wilson(double share, double n, double z, double *ret_lo, double *ret
     *ret_hi = fmin(1, centre + half);
 }
 
-static double weight_of(const struct run_state_candidate *candidate)
+static double weight_of(const struct run_state *run_state,
+                        const struct run_state_candidate *candidate)
 {
-    double propensity = candidate->decided.propensity;
+    double propensity = run_state_propensity(run_state, candidate);
     return propensity > 0 && propensity <= 1 ? 1 / propensity : 1;
 }
 
@@ -238,7 +239,7 @@ void report_add_reliability(struct report *report)
         if (!forecast || !candidate->result) {
             continue;
         }
-        double weight = weight_of(candidate);
+        double weight = weight_of(report->run_state, candidate);
         if (probability(forecast->p_correct)) {
             add_outcome(&correct, forecast->p_correct, verdict_is_ratio(candidate->result->verdict),
                         weight);
@@ -267,10 +268,11 @@ void report_add_missed(struct report *report)
     double all = (double)known.discarded, found = (double)known.improvers;
 
     report->missed = (struct report_missed){
-        .trusted = known.discarded,
+        .trusted = report->run_state->draws > 0 ? report->run_state->trusted : known.discarded,
         .audited = known.audited,
         .improvers = known.improvers,
-        .unmeasured = known.discarded - known.audited,
+        .unmeasured = report->run_state->draws > 0 ? report->run_state->trusted
+                                                   : known.discarded - known.audited,
         .shown = known.shown,
         .share = known.share,
         .share_hi = known.estimated ? known.upper : NAN,

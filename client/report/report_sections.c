@@ -1,6 +1,7 @@
 // Tables and lists of the page. The intervals in a table are drawn on one common axis, so that they
 // can be compared down the column.
 #include "client/report/report_sections.h"
+#include "client/policy/guarantee.h"
 #include "client/policy/risk.h"
 #include "client/report/report_text.h"
 #include "common/version.h"
@@ -190,6 +191,20 @@ static void add_guarantee(struct strbuf *out, const struct run_state *run_state)
     free(sentence);
 }
 
+// How far each forecaster was trusted in the end.
+static void add_trust(struct strbuf *out, const struct run_state *run_state)
+{
+    for (size_t i = run_state->trust_count; i > 0; i--) {
+        const struct run_trusted *trust = &run_state->trust[i - 1];
+        strbuf_adds(out, " Trust: ");
+        text_add_markup(out, trust->text);
+        if (trust->alarms > 0) {
+            strbuf_addf(out, "; alarms that ended it: %llu", (unsigned long long)trust->alarms);
+        }
+        strbuf_adds(out, ".");
+    }
+}
+
 // Adds a row of a table of counts, with a bar whose full width is `most`.
 static void add_count_row(struct strbuf *out, const char *meaning, uint64_t count, const char *fill,
                           uint64_t most)
@@ -234,12 +249,19 @@ void report_section_fates(struct strbuf *out, const struct report_page *page)
     }
     strbuf_adds(out,
                 "<section><h2>What happened to every candidate</h2><p>Each is in exactly one row.");
-    if (report->missed.trusted > 0) {
-        strbuf_adds(out, " Of trusted forecasts: ");
+    if (report->missed.trusted > 0 || report->run_state->draws > 0) {
+        strbuf_adds(out, " By audits: ");
         text_add_markup(out, report->missed.text);
         strbuf_adds(out, ".");
     }
+    struct guarantee left = guarantee_of_run(report->run_state);
+    if (*left.text) {
+        strbuf_adds(out, left.said ? " Guaranteed: " : " ");
+        text_add_markup(out, left.text);
+        strbuf_adds(out, ".");
+    }
     add_guarantee(out, report->run_state);
+    add_trust(out, report->run_state);
     strbuf_adds(out, "</p>\n");
     add_counts(out, &report->counts);
     strbuf_adds(out, "<p>The same in detail:</p>\n<div class=\"card scroll\" "

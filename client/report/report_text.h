@@ -16,8 +16,8 @@ void text_add_utf8(struct strbuf *out, const char *text, size_t len);
 json_t *text_json(const char *text, size_t len);
 
 // Appends text for HTML and SVG, for elements and for quoted attributes. The characters & < > " '
-// become entities. What is not printable (common/printable.h) becomes U+FFFD, except tabs and newlines.
-// text_add_markup takes a string; NULL adds nothing.
+// become entities. What is not printable (common/printable.h) becomes U+FFFD, except tabs and
+// newlines. text_add_markup takes a string; NULL adds nothing.
 void text_add_markup(struct strbuf *out, const char *text);
 void text_add_markup_bytes(struct strbuf *out, const char *text, size_t len);
 

@@ -49,7 +49,8 @@ struct run_counts run_counts_of(const struct run_state *run_state)
 {
     struct run_counts counts = {.considered = run_state->candidate_count, .saving = NAN};
     for (size_t i = 0; i < run_state->candidate_count; i++) {
-        uint64_t points = run_state->candidate[i].proposed.screened;
+        const struct run_proposed *proposed = &run_state->candidate[i].proposed;
+        uint64_t points = proposed->draw == 0 ? proposed->screened : 0;
         counts.row[row_of(&run_state->candidate[i])]++;
         counts.screened += points > 0;
         counts.compared = points > counts.compared ? points : counts.compared;

@@ -1,7 +1,7 @@
 // What became of the candidates of a run, in rows whose sum is the number of candidates considered.
 // Summaries, reports and their JSON print these rows. Only what a forecast decided counts as saved:
-// a candidate that did not compile, that was there already, or that the search did not come to would
-// not have been measured without forecasts either. Pure.
+// a candidate that did not compile, that was there already, or that the search did not come to
+// would not have been measured without forecasts either. Pure.
 #ifndef CLIENT_REPORT_RUN_COUNTS_H
 #define CLIENT_REPORT_RUN_COUNTS_H
 
@@ -12,7 +12,7 @@
 // Columns: id, name in --json, meaning. Each candidate is in exactly one row.
 #define RUN_COUNT_ROWS(X)                                                                          \
     X(MEASURED, "measured", "measured")                                                            \
-    X(AUDIT, "audits", "measured as an audit: the forecast was trusted")                           \
+    X(AUDIT, "audits", "measured as an audit: its forecast would have left it out")                \
     X(TRUSTED, "trusted", "not measured: the forecast was trusted")                                \
     X(NOT_COMPILED, "not_compiled", "did not compile, or was rejected")                            \
     X(DUPLICATE, "duplicates", "duplicate: source or machine code of another")                     \
@@ -45,7 +45,8 @@ struct run_counts run_counts_of(const struct run_state *run_state);
 // A row's name in --json, and its meaning for people. They are constant.
 const char *run_count_name(enum run_count_row row);
 const char *run_count_meaning(enum run_count_row row);
-// {considered, each row by its name, and screened and compared, which are no rows}. A new reference.
+// {considered, each row by its name, and screened and compared, which are no rows}. A new
+// reference.
 json_t *run_counts_json(const struct run_counts *counts);
 
 #endif

@@ -1,6 +1,8 @@
 #include "client/report/run_json.h"
 
 #include "client/policy/allocation.h"
+#include "client/policy/guarantee.h"
+#include "client/policy/play_off.h"
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
 #include "client/run/wall_time.h"
@@ -25,6 +27,72 @@ json_t *run_json_guarantee(const struct run_state *run_state)
     }
     free(sentence);
     return object;
+}
+
+json_t *run_json_trust(const struct run_state *run_state)
+{
+    json_t *ret = json_array();
+    for (size_t i = 0; i < run_state->trust_count; i++) {
+        const struct run_trusted *t = &run_state->trust[i];
+        json_array_append_new(
+            ret, json_pack("{s:o, s:I, s:o, s:I, s:I, s:o, s:I, s:o, s:I, s:o}", "forecaster",
+                           show_text(t->forecaster), "after", (json_int_t)t->after, "cut",
+                           show_number(t->cut), "calls", (json_int_t)t->calls, "improvers",
+                           (json_int_t)t->improvers, "expected", show_number(t->expected), "below",
+                           (json_int_t)t->below, "skill", show_number(t->skill), "alarms",
+                           (json_int_t)t->alarms, "text", show_text(t->text)));
+    }
+    return ret;
+}
+
+json_t *run_json_left(const struct run_state *run_state)
+{
+    struct guarantee g = guarantee_of_run(run_state);
+    if (run_state->surveys == 0) {
+        return json_null();
+    }
+    return json_pack("{s:I, s:I, s:o, s:o, s:f, s:s}", "unmeasured", (json_int_t)g.unmeasured,
+                     "forecast", (json_int_t)g.forecast, "none_faster_than",
+                     show_ratio(g.stated_log2), "estimate", show_ratio(g.beyond_log2), "confidence",
+                     GUARANTEE_CONFIDENCE, "text", g.text);
+}
+
+static json_t *contestant_json(const struct play_off_contestant *one)
+{
+    static const char *const place[] = {
+        [PLAY_OFF_LEADS] = "leads",   [PLAY_OFF_OPEN] = "open",     [PLAY_OFF_TIED] = "tied",
+        [PLAY_OFF_SLOWER] = "slower", [PLAY_OFF_FAILED] = "failed",
+    };
+    const struct estimate over = {.log2 = one->log2, .lo = one->lo, .hi = one->hi};
+    return json_pack("{s:I, s:s, s:I, s:o, s:o}", "candidate", (json_int_t)one->candidate, "place",
+                     place[one->place], "games", (json_int_t)one->games, "over_leader",
+                     show_ratio(one->log2), "interval", show_interval(&over));
+}
+
+json_t *run_json_play_off(const struct run_state *run_state)
+{
+    struct play_off play_off;
+    play_off_standings(run_state, &play_off);
+    if (play_off.count == 0) {
+        return json_null();
+    }
+    json_t *contestants = json_array();
+    for (size_t i = 0; i < play_off.count; i++) {
+        json_array_append_new(contestants, contestant_json(&play_off.contestant[i]));
+    }
+    const struct run_played_off *end = &run_state->played_off;
+    struct strbuf text = STRBUF_INIT;
+    play_off_describe(run_state, &text);
+    json_t *ret =
+        json_pack("{s:o, s:I, s:b, s:o, s:o, s:f, s:o, s:s}", "candidates", contestants, "games",
+                  (json_int_t)(run_state->game_count - run_state->first_game), "over",
+                  (int)run_state->has_played_off, "winner",
+                  end->winner > 0 ? json_integer((json_int_t)end->winner) : json_null(), "reason",
+                  end->reason ? show_text(end->reason) : json_null(), "device_seconds",
+                  run_state->play_off_seconds, "device_seconds_max",
+                  show_number(run_state->play_off.seconds_max), "text", strbuf_text(&text));
+    strbuf_release(&text);
+    return ret;
 }
 
 json_t *run_json_generators(const struct run_state *run_state)

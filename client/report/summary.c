@@ -1,7 +1,10 @@
 #include "client/report/summary.h"
 
+#include "client/output.h"
 #include "client/policy/allocation.h"
 #include "client/policy/false_omission.h"
+#include "client/policy/guarantee.h"
+#include "client/policy/play_off.h"
 #include "client/policy/risk.h"
 #include "client/propose/generator_list.h"
 #include "client/report/run_counts.h"
@@ -72,33 +75,36 @@ static json_t *make_object(const struct run_state *run_state, const char *path)
     struct run_counts counts = run_counts_of(run_state);
     return json_pack(
         "{s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}",  //
-        "best", best_object(run_state),                                //
-        "problem", run_state->started.problem,                         //
-        "counts", run_counts_json(&counts),                            //
-        "saving", show_number(counts.saving),                          //
-        "considered", (json_int_t)run_state->considered,               //
-        "compile_failed", (json_int_t)run_state->compile_failed,       //
-        "forecast", (json_int_t)run_state->forecasts,                  //
-        "measured", (json_int_t)run_state->measured,                   //
-        "audited", (json_int_t)run_state->audited,                     //
-        "trusted", (json_int_t)run_state->trusted,                     //
-        "reused", (json_int_t)run_state->reused,                       //
-        "records", (json_int_t)run_state->records,                     //
-        "device_seconds", show_number(run_state->device_seconds),      //
-        "wall_seconds", show_number(run_state->wall_seconds),          //
-        "reason", show_text(run_state->finish_reason),                 //
-        "run", path,                                                   //
-        "risk", risk_object(run_state),                                //
-        "guarantee", run_json_guarantee(run_state),                    //
-        "generators", run_json_generators(run_state),                  //
-        "wall", run_json_wall(run_state),                              //
-        "work", run_json_work(run_state),                              //
-        "devices", run_json_devices(run_state),                        //
-        "width", run_width_json(&run_state->started),                  //
-        "llm", "proposals", (json_int_t)run_state->proposals, "known", //
-        (json_int_t)run_state->known, "input_tokens",                  //
-        (json_int_t)run_state->input_tokens, "output_tokens",          //
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}", //
+        "best", best_object(run_state),                                              //
+        "problem", run_state->started.problem,                                       //
+        "counts", run_counts_json(&counts),                                          //
+        "saving", show_number(counts.saving),                                        //
+        "considered", (json_int_t)run_state->considered,                             //
+        "compile_failed", (json_int_t)run_state->compile_failed,                     //
+        "forecast", (json_int_t)run_state->forecasts,                                //
+        "measured", (json_int_t)run_state->measured,                                 //
+        "audited", (json_int_t)run_state->audited,                                   //
+        "trusted", (json_int_t)run_state->trusted,                                   //
+        "reused", (json_int_t)run_state->reused,                                     //
+        "records", (json_int_t)run_state->records,                                   //
+        "device_seconds", show_number(run_state->device_seconds),                    //
+        "wall_seconds", show_number(run_state->wall_seconds),                        //
+        "reason", show_text(run_state->finish_reason),                               //
+        "run", path,                                                                 //
+        "risk", risk_object(run_state),                                              //
+        "guarantee", run_json_guarantee(run_state),                                  //
+        "trust", run_json_trust(run_state),                                          //
+        "left", run_json_left(run_state),                                            //
+        "play_off", run_json_play_off(run_state),                                    //
+        "generators", run_json_generators(run_state),                                //
+        "wall", run_json_wall(run_state),                                            //
+        "work", run_json_work(run_state),                                            //
+        "devices", run_json_devices(run_state),                                      //
+        "width", run_width_json(&run_state->started),                                //
+        "llm", "proposals", (json_int_t)run_state->proposals, "known",               //
+        (json_int_t)run_state->known, "input_tokens",                                //
+        (json_int_t)run_state->input_tokens, "output_tokens",                        //
         (json_int_t)run_state->output_tokens, "cost", run_state->model_cost);
 }
 
@@ -142,7 +148,7 @@ static void print_counts(const struct run_state *run_state)
         const char *label, *text;
     } rows[RUN_COUNT_ROW_COUNT] = {
         [RUN_COUNT_MEASURED] = {"measured", ", besides audits"},
-        [RUN_COUNT_AUDIT] = {"audits", " measured though their forecast was trusted"},
+        [RUN_COUNT_AUDIT] = {"audits", " measured though their forecasts would have left them out"},
         [RUN_COUNT_TRUSTED] = {"trusted", " forecasts, without measuring"},
         [RUN_COUNT_NOT_COMPILED] = {"failed", " did not compile"},
         [RUN_COUNT_DUPLICATE] = {"duplicates", " had the source or the object of another"},
@@ -169,8 +175,27 @@ static void print_counts(const struct run_state *run_state)
     }
 }
 
+static void print_play_off(const struct run_state *run_state)
+{
+    struct strbuf text = STRBUF_INIT;
+    char seconds[64], most[64];
+    play_off_describe(run_state, &text);
+    show_seconds(run_state->play_off_seconds, seconds, sizeof(seconds));
+    show_seconds(run_state->play_off.seconds_max, most, sizeof(most));
+    if (text.len > 0) {
+        bool limit = isfinite(run_state->play_off.seconds_max);
+        printable_printf(stdout, "play-off    %s; %s of device time%s%s%s\n", strbuf_text(&text),
+                         seconds, limit ? ", of " : "", limit ? most : "", limit ? " left" : "");
+    }
+    strbuf_release(&text);
+}
+
 static void print_guarantee(const struct run_state *run_state)
 {
+    struct guarantee left = guarantee_of_run(run_state);
+    if (*left.text) {
+        printable_printf(stdout, "guarantee   %s\n", left.text);
+    }
     char *sentence = risk_sentence(run_state);
     if (sentence) {
         printable_printf(
@@ -178,6 +203,22 @@ static void print_guarantee(const struct run_state *run_state)
             run_state->certified.alarms > 0 ? "; an alarm had everything measured again" : "");
     }
     free(sentence);
+}
+
+// Prints how far each forecaster was trusted in the end, the latest first.
+static void print_trust(const struct run_state *run_state)
+{
+    for (size_t i = run_state->trust_count; i > 0; i--) {
+        const struct run_trusted *trust = &run_state->trust[i - 1];
+        printable_printf(stdout, "%s%s",
+                         i == run_state->trust_count ? "trust       " : "            ",
+                         trust->text);
+        if (trust->alarms > 0) {
+            printable_printf(stdout, "; alarms that ended it: %llu",
+                             (unsigned long long)trust->alarms);
+        }
+        printable_printf(stdout, "\n");
+    }
 }
 
 // Prints what each generator contributed, if the search has several.
@@ -256,14 +297,16 @@ static void print_table(const struct run_state *run_state, const char *path)
     }
     print_counts(run_state);
     print_generators(run_state);
+    print_play_off(run_state);
     print_guarantee(run_state);
+    print_trust(run_state);
     if (missed.discarded > 0) {
         printable_printf(stdout, "missed      %s\n", missed.text);
     }
     if (run_state->proposals > 0) {
         printable_printf(
             stdout,
-            "proposed    %llu by a language model, of which %llu were there already but for "
+            "proposed    %llu in answers to questions, of which %llu were there already but for "
             "blanks and comments\n",
             (unsigned long long)run_state->proposals, (unsigned long long)run_state->known);
     }
@@ -299,7 +342,7 @@ int summary_print(const struct session_options *options, const struct run_state 
         show_print(make_object(run_state, path));
     } else {
         print_table(run_state, path);
-        fflush(stdout);
+        (void)output_flush();
     }
     if (!options->quiet) {
         printable_printf(stderr, "kcast: %s\n", strbuf_text(&text));

@@ -49,8 +49,8 @@ struct svg_frame {
     bool hover; // points get tooltips when there are at most SVG_HOVER_MAX
 };
 
-// The frame of a page's charts, without its axes. A narrow one is for screens below about 560 pixels
-// and has no tooltips.
+// The frame of a page's charts, without its axes. A narrow one is for screens below about 560
+// pixels and has no tooltips.
 struct svg_frame svg_frame_of(bool narrow);
 
 // A point of a line, a band or a series of dots.

@@ -307,7 +307,7 @@ int run_get_blob(struct run *run, const struct digest *digest, struct bytes *ret
             rc = err_set(err, ERR_CORRUPT, "%s: blob %.12s is damaged", run->path, hex);
         }
     } else if (outcome == SQLITE_DONE) {
-        rc = err_set(err, ERR_CORRUPT, "%s: blob %.12s is missing", run->path, hex);
+        rc = err_set(err, ERR_NOT_FOUND, "%s: blob %.12s is missing", run->path, hex);
     } else {
         rc = run_fail(run, "reading a source", err);
     }

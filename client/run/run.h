@@ -17,6 +17,7 @@
 #define RUN_BATCH_DEFAULT 8           // candidates of a batch, in run files that do not say
 #define RUN_BATCH_MAX 64              // so many fit into one request for forecasts
 #define RUN_LAG_DEFAULT 2             // lag of the pipeline, in run files that do not say
+#define RUN_GENERATORS_MAX 4          // generators of one run
 #define RUN_LAG_MAX 16                // batches under way at a time, at most
 #define RUN_APPLICATION_ID 0x4b434153 // "KCAS", application_id of the SQLite file
 
@@ -34,7 +35,14 @@
     X(10, OBSERVED, run_observed, "outcomes were told to the worker")                              \
     X(11, FINISHED, run_finished, "the search ended")                                              \
     X(12, ASKED, run_asked, "the worker's answer when it was asked for candidates")                \
-    X(13, CERTIFIED, run_certified, "policy risk has another threshold")
+    X(13, CERTIFIED, run_certified, "policy risk has another threshold")                           \
+    X(14, SURVEYED, run_surveyed, "what was never measured was forecast again, at the end")        \
+    X(15, PLAY_OFF, run_play_off, "the best candidates are to be measured against each other")     \
+    X(16, GAME, run_game, "two of them were measured against each other")                          \
+    X(17, PLAYED_OFF, run_played_off, "the play-off has ended")                                    \
+    X(18, EXTENDED, run_extended, "a resume changed the limits")                                   \
+    X(20, TRUSTED, run_trusted, "other forecasts are trusted, or none")                            \
+    X(21, LOOKED_BACK, run_looked_back, "trusted candidates were forecast anew")
 
 enum run_event_kind {
 #define X(number, id, message, text) RUN_##id = number,
@@ -45,6 +53,10 @@ enum run_event_kind {
 // What is done with a candidate after its forecast: measure it, trust the forecast, measure it
 // although the forecast is trusted, or reuse the outcome of a candidate with the same object.
 enum decision { DECISION_MEASURE = 1, DECISION_TRUST = 2, DECISION_AUDIT = 3, DECISION_REUSE = 4 };
+// What a forecaster must have shown before its forecasts are trusted: nothing beyond the confidence
+// that it states itself, as in run files of earlier releases, or skill in this search
+// (client/policy/trust.h).
+enum run_trust_rule { RUN_TRUST_CALLS = 0, RUN_TRUST_SKILL = 1 };
 // Why a measurement was made: a decision to measure, an audit, or the replication that a new best
 // needs.
 enum purpose { PURPOSE_SEARCH = 1, PURPOSE_AUDIT = 2, PURPOSE_RECORD = 3 };
@@ -100,8 +112,8 @@ MUST_CHECK int run_replay(struct run *run, uint64_t after,
 // Stores bytes under their SHA-256, once. ret, which may be NULL, receives the digest.
 MUST_CHECK int run_put_blob(struct run *run, const void *data, size_t len, struct digest *ret,
                             struct err *err);
-// Reads a blob and checks its digest; *ret is the caller's. ERR_CORRUPT when it is missing or
-// damaged.
+// Reads a blob and checks its digest; *ret is the caller's. ERR_NOT_FOUND when it is missing,
+// ERR_CORRUPT when it is damaged.
 MUST_CHECK int run_get_blob(struct run *run, const struct digest *digest, struct bytes *ret,
                             struct err *err);
 

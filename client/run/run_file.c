@@ -1,12 +1,13 @@
 // Creates, opens, checks and closes the database of a run. client/run/run.c reads and writes
 // events.
 //
-// A run is one SQLite database with two tables: `event` (sequence, time, kind, packed message, digest
-// of these) and `blob` (SHA-256, bytes). Files of before have no digests of events; they get them
-// when they are opened for appending, and are read as they are. While a client drives the run the database is in WAL mode with
-// synchronous=FULL, so that a commit is durable and readers do not block the writer. A writer that
-// closes the run leaves a single ordinary file behind. application_id and user_version identify the
-// format. Both are checked before anything else, and another kind of file is never written to.
+// A run is one SQLite database with two tables: `event` (sequence, time, kind, packed message,
+// digest of these) and `blob` (SHA-256, bytes). Files of before have no digests of events; they get
+// them when they are opened for appending, and are read as they are. While a client drives the run
+// the database is in WAL mode with synchronous=FULL, so that a commit is durable and readers do not
+// block the writer. A writer that closes the run leaves a single ordinary file behind.
+// application_id and user_version identify the format. Both are checked before anything else, and
+// another kind of file is never written to.
 //
 // Two clients must not drive the same run. The writer holds a flock on the database file itself.
 // This does not interfere with SQLite's own fcntl locks as long as the writer's descriptor is
@@ -46,6 +47,7 @@ int run_fail(const struct run *run, const char *doing, struct err *err)
     case SQLITE_FULL:
         return err_set(err, ERR_NO_SPACE, "%s: the disk is full; what was recorded is kept",
                        run->path);
+    case SQLITE_ERROR: // a table or column that our statements name is not there
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return err_set(err, ERR_CORRUPT, "%s: the file is damaged or no run file (%s)", run->path,

@@ -7,7 +7,11 @@
 // over; nothing is ever removed from it.
 #include "client/run/run_state.h"
 
+#include "client/run/run_extend.h"
+#include "client/run/run_state_asked.h"
+#include "client/run/run_state_end.h"
 #include "client/run/run_state_time.h"
+#include "client/run/run_state_trust.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
@@ -50,17 +54,24 @@ void run_state_release(struct run_state *run_state)
     for (size_t i = 0; i < run_state->incumbent_count; i++) {
         message_clear(&run_incumbent_message, &run_state->incumbent[i].event);
     }
+    run_state_release_trust(run_state);
     free(run_state->candidate);
     free(run_state->incumbent);
     free(run_state->ask);
-    free(run_state->asking_over_reason);
+    for (size_t i = 0; i < RUN_GENERATORS_MAX; i++) {
+        free(run_state->asking[i].reason);
+    }
+    run_state_forget_rounds(run_state);
+    free(run_state->round);
     message_clear(&run_started_message, &run_state->started);
     message_clear(&run_session_message, &run_state->session);
     message_clear(&run_certified_message, &run_state->certified);
+    run_state_release_end(run_state);
     free_message(&compiled_message, run_state->baseline);
     free_message(&job_times_message, run_state->baseline_times);
     run_state_release_time(run_state);
     free(run_state->finish_reason);
+    free(run_state->extended_after);
     *run_state = (struct run_state){0};
 }
 
@@ -126,6 +137,7 @@ static int apply_proposed(struct run_state *run_state, struct run_proposed *even
         (struct run_state_candidate){.proposed = *event};
     run_state->considered++;
     *event = (struct run_proposed){0};
+    run_state_forget_rounds(run_state); // their batch is proposed
     return 0;
 }
 
@@ -170,50 +182,6 @@ static int find_compiled(const struct run_state *run_state, uint64_t id,
     return rc;
 }
 
-static void add_tokens(struct run_state *run_state, uint64_t input, uint64_t output, double cost)
-{
-    run_state->input_tokens += input;
-    run_state->output_tokens += output;
-    run_state->model_cost += isnan(cost) ? 0 : cost;
-}
-
-// Finds what language models used for the batch that is being written. A batch that begins again
-// after a resume gets the same answers again, so its count begins again, too.
-static struct run_state_ask *ask_of(struct run_state *run_state, const struct run_asked *event)
-{
-    uint64_t first = run_state->candidate_count + 1;
-    if (run_state->ask_count == 0 || run_state->ask[run_state->ask_count - 1].first != first) {
-        run_state->ask =
-            xrealloc(run_state->ask, run_state->ask_count + 1, sizeof(*run_state->ask));
-        run_state->ask[run_state->ask_count++] = (struct run_state_ask){0};
-    }
-    struct run_state_ask *ask = &run_state->ask[run_state->ask_count - 1];
-    if (ask->first != first || event->round == 1) {
-        *ask = (struct run_state_ask){.first = first, .generator = event->generator};
-    }
-    return ask;
-}
-
-static void apply_asked(struct run_state *run_state, struct run_asked *event)
-{
-    struct run_state_ask *ask = ask_of(run_state, event);
-    // Old files, which know one generator only, say nothing about the first answer.
-    bool said = event->round > 0;
-    ask->tokens += said ? event->first_tokens : event->input_tokens + event->output_tokens;
-    double cost = said ? event->first_cost : event->cost;
-    ask->cost += isnan(cost) ? 0 : cost;
-    if (event->over) {
-        run_state->asking_over = true;
-        free(run_state->asking_over_reason);
-        run_state->asking_over_reason = event->reason;
-        event->reason = NULL;
-    }
-    run_state->asked_seconds += event->seconds > 0 ? event->seconds : 0;
-    run_state->proposals += event->got;
-    run_state->known += event->known;
-    add_tokens(run_state, event->input_tokens, event->output_tokens, event->cost);
-}
-
 // Finds a candidate that may be forecast: one that compiled or was screened before.
 static int find_forecast(const struct run_state *run_state, uint64_t id,
                          struct run_state_candidate **ret, struct err *err)
@@ -230,17 +198,22 @@ static int apply_forecast(struct run_state *run_state, struct run_forecast *even
     if (rc != 0) {
         return rc;
     }
-    if (candidate->forecast_done || candidate->decided.decision != 0) {
+    bool again = event->look > 0 && event->look == run_state->looks && event->forecast &&
+                 candidate->decided.decision == DECISION_TRUST;
+    if (!again && (candidate->forecast_done || candidate->decided.decision != 0)) {
         return err_set(err, ERR_CORRUPT, "candidate %llu is forecast twice or too late", ID(event));
     }
+    run_state->forecasts -= again && candidate->forecast; // trusted, so it was counted
+    free_message(&forecast_message, candidate->forecast);
+    free(candidate->forecast_reason);
     candidate->forecast = event->forecast;
     candidate->forecast_reason = event->reason;
     candidate->forecast_done = true;
     run_state_add_worker(run_state, event->asked_at, at);
     run_state->forecasts += event->forecast && !isnan(event->forecast->p_improves);
     if (event->forecast) {
-        add_tokens(run_state, event->forecast->input_tokens, event->forecast->output_tokens,
-                   event->forecast->cost);
+        run_state_add_tokens(run_state, event->forecast->input_tokens,
+                             event->forecast->output_tokens, event->forecast->cost);
     }
     event->forecast = NULL;
     event->reason = NULL;
@@ -254,8 +227,19 @@ static int apply_decided(struct run_state *run_state, struct run_decided *event,
     if (rc != 0) {
         return rc;
     }
-    if (candidate->decided.decision != 0) {
+    bool drawn = event->draw > 0 && event->decision == DECISION_AUDIT;
+    bool trusted = candidate->decided.decision == DECISION_TRUST;
+    bool again =
+        event->look > 0 && event->look == run_state->looks && event->decision == DECISION_MEASURE;
+    if (candidate->decided.decision != 0 && !((drawn || again) && trusted)) {
         return err_set(err, ERR_CORRUPT, "candidate %llu is decided twice", ID(event));
+    }
+    if (event->look > 0 && !(again && trusted)) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu is reconsidered without a look back",
+                       ID(event));
+    }
+    if (event->draw > 0 && run_state->surveys == 0) {
+        return err_set(err, ERR_CORRUPT, "candidate %llu is drawn without a survey", ID(event));
     }
     switch (event->decision) {
     case DECISION_MEASURE:
@@ -272,6 +256,10 @@ static int apply_decided(struct run_state *run_state, struct run_decided *event,
     default:
         return err_set(err, ERR_CORRUPT, "candidate %llu has an unknown decision", ID(event));
     }
+    run_state->trusted -= trusted;
+    run_state->drawn += drawn;
+    run_state->reconsidered += again;
+    message_clear(&run_decided_message, &candidate->decided);
     candidate->decided = *event;
     *event = (struct run_decided){0};
     return 0;
@@ -396,12 +384,23 @@ static int apply_body(struct run_state *run_state, struct run_event *event, stru
         run_state_add_worker(run_state, observed->told_at, event->at);
         return 0;
     case RUN_ASKED:
-        apply_asked(run_state, event->body);
-        return 0;
+        return run_state_apply_asked(run_state, event->body, err);
     case RUN_CERTIFIED:
         return apply_certified(run_state, event->body, err);
+    case RUN_TRUSTED:
+        return run_state_apply_trusted(run_state, event->body, err);
+    case RUN_LOOKED_BACK:
+        return run_state_apply_looked_back(run_state, event->body, event->at, err);
+    case RUN_SURVEYED:
+    case RUN_PLAY_OFF:
+    case RUN_GAME:
+    case RUN_PLAYED_OFF:
+        return run_state_apply_end(run_state, event, err);
     case RUN_FINISHED:
         return apply_finished(run_state, event->body);
+    case RUN_EXTENDED:
+        run_state_extend(run_state, event->body);
+        return 0;
     }
     return err_set(err, ERR_CORRUPT, "unknown kind %d", (int)event->kind);
 }
@@ -414,7 +413,7 @@ int run_state_apply(struct run_state *run_state, struct run_event *event, struct
                      (unsigned long long)run_state->last_sequence);
     } else if (event->sequence == 1 && event->kind != RUN_STARTED) {
         rc = err_set(err, ERR_CORRUPT, "the run does not begin with its start");
-    } else if (run_state->finished && event->kind != RUN_SESSION) {
+    } else if (run_state->finished && event->kind != RUN_SESSION && event->kind != RUN_EXTENDED) {
         rc = err_set(err, ERR_CORRUPT, "the run goes on after its end");
     } else {
         rc = apply_body(run_state, event, err);
@@ -443,47 +442,8 @@ int run_state_read(struct run_state *run_state, struct run *run, struct err *err
     return run_replay(run, run_state->last_sequence, visit, run_state, err);
 }
 
-double run_state_incumbent_log2(const struct run_state *run_state)
-{
-    return run_state->incumbent_count == 0
-               ? 0
-               : run_state->incumbent[run_state->incumbent_count - 1].event.speedup->log2;
-}
-
-static const struct run_incumbent *incumbent_before(const struct run_state *run_state,
-                                                    uint64_t last)
-{
-    for (size_t i = run_state->incumbent_count; i > 0; i--) {
-        if (run_state->incumbent[i - 1].event.candidate <= last) {
-            return &run_state->incumbent[i - 1].event;
-        }
-    }
-    return NULL;
-}
-
-double run_state_incumbent_before(const struct run_state *run_state, uint64_t last)
-{
-    const struct run_incumbent *incumbent = incumbent_before(run_state, last);
-    return incumbent ? incumbent->speedup->log2 : 0;
-}
-
-const struct run_state_candidate *run_state_best_before(const struct run_state *run_state,
-                                                        uint64_t last)
-{
-    const struct run_incumbent *incumbent = incumbent_before(run_state, last);
-    return incumbent ? &run_state->candidate[incumbent->candidate - 1] : NULL;
-}
-
 double run_state_held_seconds(const struct result *result)
 {
     bool charged = result && !result->cached && result->seconds && result->seconds->held > 0;
     return charged ? result->seconds->held : 0;
-}
-
-const struct run_state_candidate *run_state_best(const struct run_state *run_state)
-{
-    return run_state->incumbent_count == 0
-               ? NULL
-               : &run_state->candidate
-                      [run_state->incumbent[run_state->incumbent_count - 1].event.candidate - 1];
 }

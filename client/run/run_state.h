@@ -21,8 +21,10 @@ struct run_state_candidate {
     struct result *result;        // first measurement (search or audit); NULL until then
     struct result *record;        // replication, measured in a fresh process; NULL until then
     bool given_up;                // the daemon gave the job up, so there is no result
-    uint64_t measured_order;      // its place among first measurements, from 1; 0: not measured
-    double seconds_before;        // device seconds spent when its first measurement arrived
+    double drawn_before; // probability of having been drawn as an audit at an end before the last
+                         // extension; 0: it was not drawn then
+    uint64_t measured_order; // its place among first measurements, from 1; 0: not measured
+    double seconds_before;   // device seconds spent when its first measurement arrived
     // When its jobs reached their states; NULL where the file does not say it.
     struct job_times *compile_times;
     struct job_times *measure_times; // of the first measurement
@@ -56,7 +58,7 @@ struct run_state_incumbent {
     double at; // wall clock, seconds since 1970
 };
 
-// What language models used to write one batch.
+// What language models used to write one batch, as far as it is said.
 struct run_state_ask {
     uint64_t first;     // number of the first candidate of the batch
     uint64_t generator; // number of the generator that asked
@@ -75,28 +77,55 @@ struct run_state {
     size_t incumbent_count;
     struct run_certified certified; // the latest threshold; zeroed before the first
     size_t certifications;          // number of thresholds so far
-    uint64_t considered;            // candidates proposed, duplicates included
-    uint64_t compiled_ok;           // candidates that compiled
-    uint64_t compile_failed;        // candidates that did not compile
-    uint64_t forecasts;             // forecasts that were made
-    uint64_t proposals;             // candidates that language models wrote
-    uint64_t known;                 // of these, the ones whose source existed already
-    struct run_state_ask *ask;      // in order
+    struct run_trusted *trust;      // what each forecaster has shown last; the latest event last
+    size_t trust_count;             // forecasters
+    uint64_t trust_events;          // how often trust has changed
+    uint64_t trust_alarms;          // how often an alarm ended it
+    struct run_looked_back looked;  // the latest look back at trusted candidates; zeroed before it
+    uint64_t looks;                 // number of looks back so far
+    uint64_t reconsidered;          // trusted candidates that a look back has had measured
+    struct run_surveyed surveyed;   // the latest survey; zeroed before the first
+    size_t surveys;                 // number of surveys so far
+    uint64_t searched;              // candidates before the first survey's audits; 0: no survey
+    uint64_t drawn;                 // of `draws`, those that were decided about
+    uint64_t draws;                 // audits that were drawn at this end
+    uint64_t draw_population;       // from so many
+    double draw_uniform;            // `uniform` of their survey
+    struct run_play_off play_off;   // zeroed before it begins
+    struct run_game *game;          // of all play-offs, in order
+    size_t game_count;
+    size_t first_game;                // index of the first one of the latest play-off
+    double play_off_seconds;          // device seconds of its games
+    struct run_played_off played_off; // zeroed before it has ended
+    bool has_played_off;              // it has ended
+    uint64_t considered;              // candidates proposed, duplicates included
+    uint64_t compiled_ok;             // candidates that compiled
+    uint64_t compile_failed;          // candidates that did not compile
+    uint64_t forecasts;               // forecasts that were made
+    uint64_t proposals;               // candidates that language models wrote
+    uint64_t known;                   // of these, the ones whose source existed already
+    struct run_state_ask *ask;        // in order
     size_t ask_count;
-    bool asking_over;         // the language model stopped giving candidates; others go on
-    char *asking_over_reason; // its last sentence; NULL: none
-    uint64_t input_tokens;    // tokens that language models read for the run
-    uint64_t output_tokens;   // tokens that language models wrote for the run
-    double model_cost;        // price of these tokens in the worker's currency
-    uint64_t measured;        // candidates that were measured; replications are not counted again
-    uint64_t audited;         // candidates measured although their forecast was trusted
-    uint64_t trusted;         // candidates whose forecast was trusted
-    uint64_t reused;          // candidates with the object of an earlier one
-    uint64_t records;         // replications
-    double device_seconds;    // for which all measurements held a device
+    struct run_state_asking {
+        bool over;    // the generator brings nothing new any more; others go on
+        char *reason; // the last sentence of whom it asks; NULL: none
+    } asking[RUN_GENERATORS_MAX];
+    struct run_asked *round; // answers for the batch that is not proposed yet, in order
+    size_t round_count;
+    uint64_t input_tokens;  // tokens that language models read for the run
+    uint64_t output_tokens; // tokens that language models wrote for the run
+    double model_cost;      // price of these tokens in the worker's currency
+    uint64_t measured;      // candidates that were measured; replications are not counted again
+    uint64_t audited;       // candidates measured although their forecast was trusted
+    uint64_t trusted;       // candidates whose forecast was trusted
+    uint64_t reused;        // candidates with the object of an earlier one
+    uint64_t records;       // replications
+    double device_seconds;  // for which all measurements held a device
     double compile_seconds;
-    double first_at; // wall clock of the first event, seconds since 1970
-    double last_at;  // wall clock of the last event
+    double first_at;          // wall clock of the first event, seconds since 1970
+    double last_at;           // wall clock of the last event
+    uint64_t extensions;      // how often a resume has changed the limits
+    uint64_t *extended_after; // candidates that there were at each of them; its batches end there
     bool finished;
     char *finish_reason;
     uint64_t last_sequence;           // number of the last event
@@ -116,6 +145,12 @@ struct run_state {
 };
 
 void run_state_init(struct run_state *run_state);
+// The probability with which a candidate whose decision was made was to be measured, as far as it
+// stands for others: 1 for a point that was proposed as an audit at the end, and for a decided one
+// that was drawn then the probability of being among the audits, in so many independent draws. NaN
+// when it is not known.
+double run_state_propensity(const struct run_state *run_state,
+                            const struct run_state_candidate *candidate);
 // Frees what the state holds; it may be used again after that.
 void run_state_release(struct run_state *run_state);
 // Applies one event, whose body's parts it takes over. ERR_CORRUPT when the event does not follow
@@ -128,6 +163,9 @@ MUST_CHECK int run_state_read(struct run_state *run_state, struct run *run, stru
 double run_state_incumbent_log2(const struct run_state *run_state);
 // The same, as it was when only candidates 1 … last were known.
 double run_state_incumbent_before(const struct run_state *run_state, uint64_t last);
+// What the forecaster has shown last; NULL when nothing was recorded of it.
+const struct run_trusted *run_state_trust(const struct run_state *run_state,
+                                          const char *forecaster);
 // The device seconds that a result is charged; 0 for NULL and for an answer from a cache.
 double run_state_held_seconds(const struct result *result);
 // The incumbent; NULL without one.

@@ -1,8 +1,8 @@
-// Design note. Each job gives up to three intervals, and each request to the worker one. The ends of
-// all intervals are sorted by time. A sweep over them knows at each moment how many intervals of
-// each part are open, and the first part with an open one has the moment. Intervals may reach beyond
-// a session, because a daemon works on while its client is away; only what lies in a window of the
-// time at work is visited.
+// Design note. Each job gives up to three intervals, and each request to the worker one. The ends
+// of all intervals are sorted by time. A sweep over them knows at each moment how many intervals of
+// each part are open, and the first part with an open one has the moment. Intervals may reach
+// beyond a session, because a daemon works on while its client is away; only what lies in a window
+// of the time at work is visited.
 #include "client/run/wall_time.h"
 
 #include "common/mem.h"
@@ -87,6 +87,9 @@ static void collect(const struct run_state *run_state, struct edges *edges)
         add_job(edges, candidate->compile_times);
         add_job(edges, candidate->measure_times);
         add_job(edges, candidate->record_times);
+    }
+    for (size_t i = 0; i < run_state->game_count; i++) {
+        add_job(edges, run_state->game[i].times);
     }
     for (size_t i = 0; i < run_state->worker_count; i++) {
         add(edges, WALL_FORECASTING, run_state->worker[i].from, run_state->worker[i].to);
@@ -221,6 +224,9 @@ struct work_seconds work_seconds_of(const struct run_state *run_state)
         }
         add_result(&work, candidate->result);
         add_result(&work, candidate->record);
+    }
+    for (size_t i = 0; i < run_state->game_count; i++) {
+        add_result(&work, run_state->game[i].result);
     }
     return work;
 }

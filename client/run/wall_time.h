@@ -31,8 +31,8 @@ const char *wall_part_name(enum wall_part part);
 const char *wall_part_text(enum wall_part part);
 
 // Calls visit for each stretch of one part, in order. begin and end are seconds at work: the pauses
-// between sessions are left out, and the first stretch begins at 0. A job that was never answered is
-// not counted, since nobody said what became of it.
+// between sessions are left out, and the first stretch begins at 0. A job that was never answered
+// is not counted, since nobody said what became of it.
 void wall_time_visit(const struct run_state *run_state,
                      void (*visit)(void *owner, enum wall_part part, double begin, double end),
                      void *owner);

@@ -166,11 +166,11 @@ static bool is_ending(const struct pipeline *p)
     return p->stop || (p->exhausted && p->decided == batch_count(p));
 }
 
-// Whether one of candidates after + 1 … last was measured.
+// Whether one of candidates after + 1 … last has an outcome.
 static bool has_outcomes(const struct run_state *run_state, uint64_t after, uint64_t last)
 {
     for (uint64_t id = after + 1; id <= last; id++) {
-        if (run_state->candidate[id - 1].result) {
+        if (forecast_teaches(&run_state->candidate[id - 1])) {
             return true;
         }
     }
@@ -219,9 +219,52 @@ static uint64_t batch_size(uint64_t wanted, uint64_t otherwise)
     return wanted < 1 ? otherwise : wanted > RUN_BATCH_MAX ? RUN_BATCH_MAX : wanted;
 }
 
+// The problem of the run, for facts about sources; NULL where it cannot be read, as in replays.
+static struct problem *read_problem(struct run *run, const struct digest *json)
+{
+    struct problem *problem = NULL;
+    struct bytes text;
+    struct err err = ERR_INIT;
+    if (run_get_blob(run, json, &text, &err) == 0) {
+        (void)!problem_parse(&problem, (const char *)text.data, text.len, "problem.json", &err);
+        bytes_clear(&text);
+    }
+    return problem;
+}
+
+static int read_warm(struct pipeline *p, struct err *err)
+{
+    const struct digest *digest = &p->run_state->started.warm;
+    struct bytes text;
+    p->warm_generator = warm_generator(p->generator, p->generator_count);
+    if (digest_is_zero(digest) || p->warm_generator == p->generator_count) {
+        return 0;
+    }
+    int rc = run_get_blob(p->run, digest, &text, err);
+    if (rc == 0) {
+        rc = warm_create(&p->warm, &text, "--warm", p->generator[p->warm_generator], err);
+        bytes_clear(&text);
+    }
+    return rc;
+}
+
+// The batches of before each extension end at its last candidate, so that later ones begin whole.
+static void end_past_batches(struct pipeline *p)
+{
+    const struct run_state *run_state = p->run_state;
+    for (uint64_t i = 0; i < run_state->extensions; i++) {
+        uint64_t last = run_state->extended_after[i];
+        while (batch_end(p, p->past) < last) {
+            uint64_t end = batch_end(p, p->past + 1);
+            p->past_end = xrealloc(p->past_end, p->past + 1, sizeof(*p->past_end));
+            p->past_end[p->past++] = end < last ? end : last;
+        }
+    }
+}
+
 int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
                     struct job_service *jobs, struct forecast_service *forecasts,
-                    struct proposer *proposer, const struct generator *const *generators,
+                    struct proposer *const *proposers, const struct generator *const *generators,
                     size_t generator_count, struct err *err)
 {
     const struct run_started *started = &run_state->started;
@@ -236,24 +279,31 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
                        started->policy);
     }
     struct pipeline *p = xcalloc(1, sizeof(*p));
+    p->novelty = novelty_create();
     p->run = run;
     p->run_state = run_state;
     p->jobs = jobs;
     p->forecasts = forecasts;
-    p->proposer = proposer;
     for (size_t i = 0; i < generator_count; i++) {
         p->generator[i] = generators[i];
-        p->asker += !generators[i]->is_llm && p->asker == i;
+        p->proposer[i] = proposers ? proposers[i] : NULL;
+        p->asks |= generators[i]->asks;
     }
     p->generator_count = generator_count;
     p->strategy = strategy;
     p->policy = policy;
+    p->problem = policy->screens ? read_problem(run, &started->problem_json) : NULL;
     p->risk = policy->certifies ? risk_create(started) : NULL;
     p->batch = batch_size(started->batch, RUN_BATCH_DEFAULT);
     p->wide = batch_size(started->wide, p->batch);
     p->lag = started->lag < 1             ? RUN_LAG_DEFAULT
              : started->lag < RUN_LAG_MAX ? started->lag
                                           : RUN_LAG_MAX;
+    end_past_batches(p);
+    if (run_state->surveys > 0) { // it has come to its end before
+        p->exhausted = xstrdup(run_state->surveyed.reason ? run_state->surveyed.reason : "");
+        p->stop = run_state->surveyed.stopped ? xstrdup(p->exhausted) : NULL;
+    }
     pipeline_track_candidates(p);
     for (uint64_t id = 1; id <= run_state->candidate_count; id++) {
         const struct run_state_candidate *candidate = candidate_of(p, id);
@@ -269,7 +319,8 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
         }
     }
     *ret = p;
-    return p->asker < p->generator_count ? pipeline_remember_sources(p, err) : 0;
+    int rc = p->asks ? pipeline_remember_sources(p, err) : 0;
+    return rc == 0 ? read_warm(p, err) : rc;
 }
 
 bool pipeline_asking(const struct pipeline *p)
@@ -293,12 +344,25 @@ void pipeline_free(struct pipeline *p)
     free_first_seen(&p->source);
     free_first_seen(&p->object);
     free_first_seen(&p->normal);
+    novelty_free(p->novelty);
     pipeline_clear_asked(p);
     pipeline_clear_screening(p);
+    pipeline_clear_look_back(p);
+    pipeline_clear_survey(p);
     risk_free(p->risk);
+    problem_free(p->problem);
+    warm_free(p->warm);
+    free(p->past_end);
     free(p->exhausted);
     free(p->stop);
     free(p);
+}
+
+// Whether all batches are measured, replicated and told, and no more come.
+static bool is_settled(const struct pipeline *p)
+{
+    return is_ending(p) && p->settled >= p->decided && p->told_batch >= p->settled &&
+           (p->run_state->surveys > 0 || !p->forecasts->busy);
 }
 
 // Has each stage do what is possible now.
@@ -319,7 +383,7 @@ static int advance_stages(struct pipeline *p, bool *progress, struct err *err)
     }
     pipeline_settle(p, progress);
     tell(p);
-    return 0;
+    return is_settled(p) ? pipeline_close(p, progress, err) : 0;
 }
 
 int pipeline_advance(struct pipeline *p, struct err *err)
@@ -339,6 +403,7 @@ int pipeline_advance(struct pipeline *p, struct err *err)
 
 void pipeline_stop(struct pipeline *p, const char *reason)
 {
+    p->cut = true;
     if (!p->stop) {
         p->stop = xstrdup(reason);
     }
@@ -346,8 +411,7 @@ void pipeline_stop(struct pipeline *p, const char *reason)
 
 bool pipeline_done(const struct pipeline *p, const char **ret_reason)
 {
-    if (!is_ending(p) || p->settled < p->decided || p->told_batch < p->settled ||
-        p->forecasts->busy) {
+    if (!is_settled(p) || !p->closed || p->forecasts->busy) {
         return false;
     }
     *ret_reason = p->stop ? p->stop : p->exhausted;

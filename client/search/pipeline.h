@@ -25,14 +25,15 @@ struct pipeline;
 
 // Creates a pipeline and submits the jobs that are under way by the log. All arguments stay the
 // caller's and must outlive the pipeline, but for the array of generators, which is copied. There
-// are 1 to GENERATOR_LIST_MAX generators, in the order of their numbers. proposer is for a
-// generator that asks the worker for candidates, and NULL without one. run_state is the state of
-// run, which has its RUN_STARTED, RUN_SESSION and RUN_BASELINE.
+// are 1 to GENERATOR_LIST_MAX generators, in the order of their numbers. There
+// is a proposer for each that asks, and NULL for the others; proposers NULL: none asks. run_state
+// is the state of run, which has its RUN_STARTED, RUN_SESSION and RUN_BASELINE.
 MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
                                struct job_service *jobs, struct forecast_service *forecasts,
-                               struct proposer *proposer, const struct generator *const *generators,
-                               size_t generator_count, struct err *err);
-// Whether the worker is being asked for candidates.
+                               struct proposer *const *proposers,
+                               const struct generator *const *generators, size_t generator_count,
+                               struct err *err);
+// Whether somebody is being asked for candidates.
 bool pipeline_asking(const struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline); // NULL is fine
 

@@ -1,7 +1,8 @@
-// Candidates that the worker writes, for a batch or for what other generators leave of it. A round
-// is several requests at once, for PER_REQUEST candidates each, from parents that the strategy
-// chooses. Of the answers, in the order of the requests, candidates with a new source go into the
-// batch, until it is full or FRUITLESS_MAX rounds in a row brought nothing new.
+// Candidates that the worker or programs write, for a batch or for what other generators leave of
+// it. A round is several requests at once, from parents that the strategy chooses. Of the answers,
+// in the order of the requests, candidates with a new source go into the batch, until it is full or
+// FRUITLESS_MAX rounds in a row brought nothing new. The log has them with each round, so that a
+// search that was killed goes on behind the last round that was answered.
 #include "client/search/pipeline_state.h"
 
 #include "common/mem.h"
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PER_REQUEST 4   // candidates of one request
 #define FRUITLESS_MAX 3 // rounds without a new candidate that end the asking
 #define NAME_MAX_LEN 80 // characters of a source's first comment
 
@@ -23,6 +23,9 @@ void pipeline_remember_source(struct pipeline *p, const void *source, size_t len
 {
     struct digest digest = source_normalised_digest(source, len);
     pipeline_add_first(&p->normal, &digest, candidate);
+    if (candidate != UINT64_MAX) {
+        novelty_add(p->novelty, candidate, source, len);
+    }
 }
 
 static int remember_blob(struct pipeline *p, const struct digest *source, uint64_t candidate,
@@ -51,6 +54,7 @@ void pipeline_clear_asked(struct pipeline *p)
 {
     for (size_t i = 0; i < p->asked.count; i++) {
         bytes_clear(&p->asked.proposal[i].source);
+        free(p->asked.proposal[i].name);
         free(p->asked.proposal[i].model);
     }
     free(p->asked.reason);
@@ -67,7 +71,8 @@ static uint64_t take(struct pipeline *p, struct propose_reply *reply, uint64_t p
     for (size_t i = 0; i < reply->proposals_count; i++) {
         struct bytes *source = &reply->proposals[i].source;
         struct digest digest = source_normalised_digest(source->data, source->len);
-        if (pipeline_find_first(p->normal, &digest) != 0) {
+        if (pipeline_find_first(p->normal, &digest) != 0 ||
+            novelty_is_spent(p->novelty, p->run_state, asked->visible, source->data, source->len)) {
             known++;
         } else if (asked->count < asked->want) {
             pipeline_add_first(&p->normal, &digest,
@@ -75,9 +80,11 @@ static uint64_t take(struct pipeline *p, struct propose_reply *reply, uint64_t p
             asked->proposal[asked->count++] = (struct asked_proposal){
                 .source = *source,
                 .parent = parent,
+                .name = reply->proposals[i].name,
                 .model = reply->model ? xstrdup(reply->model) : NULL,
             };
             *source = (struct bytes){0};
+            reply->proposals[i].name = NULL;
         }
     }
     return known;
@@ -92,12 +99,54 @@ static void add_first_cost(struct run_asked *event, const struct propose_reply *
     event->first_cost += isnan(cost) ? 0 : cost;
 }
 
+// Adds the candidates that the round brought to its event, and their sources to the run file.
+static int keep_answers(struct pipeline *p, size_t before, struct run_asked *event, struct err *err)
+{
+    const struct asked_batch *asked = &p->asked;
+    int rc = 0;
+    event->kept = true;
+    event->answers = xcalloc(asked->count - before + 1, sizeof(*event->answers));
+    for (size_t i = before; i < asked->count && rc == 0; i++) {
+        const struct asked_proposal *proposal = &asked->proposal[i];
+        struct run_answer *answer = &event->answers[event->answers_count++];
+        answer->parent = proposal->parent;
+        answer->name = proposal->name ? xstrdup(proposal->name) : NULL;
+        answer->model = proposal->model ? xstrdup(proposal->model) : NULL;
+        rc =
+            run_put_blob(p->run, proposal->source.data, proposal->source.len, &answer->source, err);
+    }
+    return rc;
+}
+
+// Records a round with what it brought, in one transaction. Clears the event.
+static int record_round(struct pipeline *p, size_t before, struct run_asked *event, struct err *err)
+{
+    int rc = run_begin(p->run, err);
+    if (rc == 0) {
+        rc = keep_answers(p, before, event, err);
+    }
+    if (rc == 0) {
+        rc = pipeline_append(p, RUN_ASKED, event, err);
+    } else {
+        message_clear(&run_asked_message, event);
+    }
+    return pipeline_commit(p, rc, err);
+}
+
+// Counts a round that is answered. Returns whether it was the last one of the batch.
+static bool count_round(struct asked_batch *asked, size_t before)
+{
+    asked->round++;
+    asked->fruitless = asked->count > before ? 0 : asked->fruitless + 1;
+    return asked->count == asked->want || asked->fruitless == FRUITLESS_MAX;
+}
+
 static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
 {
     struct pipeline *p = owner;
     struct asked_batch *asked = &p->asked;
     struct run_asked event = {
-        .batch = asked->batch, .generator = p->asker, .round = asked->round + 1};
+        .batch = asked->batch, .generator = asked->generator, .round = asked->round + 1};
     size_t before = asked->count;
     free(asked->reason);
     asked->reason = NULL;
@@ -119,11 +168,9 @@ static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
         }
     }
     event.reason = asked->reason ? xstrdup(asked->reason) : NULL;
-    asked->round++;
-    asked->fruitless = asked->count > before ? 0 : asked->fruitless + 1;
-    bool over = asked->count == asked->want || asked->fruitless == FRUITLESS_MAX;
+    bool over = count_round(asked, before);
     event.over = over && asked->count == 0 && p->generator_count > 1;
-    if (pipeline_append(p, RUN_ASKED, &event, &p->failure) != 0) {
+    if (record_round(p, before, &event, &p->failure) != 0) {
         return;
     }
     if (over) {
@@ -138,12 +185,16 @@ static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
 static int next_round(struct pipeline *p, struct err *err)
 {
     struct asked_batch *asked = &p->asked;
-    struct strategy_view view = pipeline_view(p, asked->visible, p->asker);
+    struct proposer *proposer = p->proposer[asked->generator];
+    struct strategy_view view = pipeline_view(p, asked->visible, asked->generator);
     uint64_t missing = asked->want - asked->count,
              next = p->run_state->candidate_count + asked->count;
+    uint64_t most = proposer->per_request > 0
+                        ? proposer->per_request
+                        : (missing + proposer->round_max - 1) / proposer->round_max;
     size_t count = 0;
-    while (missing > 0 && count < PROPOSER_ROUND_MAX) {
-        uint64_t some = missing < PER_REQUEST ? missing : PER_REQUEST;
+    while (missing > 0 && count < proposer->round_max) {
+        uint64_t some = missing < most ? missing : most;
         asked->request[count] = (struct proposer_request){
             .parent = p->strategy->parent(&view, next + 1),
             .count = some,
@@ -153,19 +204,55 @@ static int next_round(struct pipeline *p, struct err *err)
         next += some;
         count++;
     }
-    return proposer_ask(p->proposer, p->run_state, asked->visible, asked->request, count,
-                        on_proposals, p, err);
+    return proposer->ask(proposer, p->run_state, asked->visible, asked->request, count,
+                         on_proposals, p, err);
+}
+
+// Takes over what a round of an earlier session brought.
+static int take_round(struct pipeline *p, const struct run_asked *round, struct err *err)
+{
+    struct asked_batch *asked = &p->asked;
+    size_t before = asked->count;
+    int rc = 0;
+    for (size_t i = 0; i < round->answers_count && rc == 0 && asked->count < asked->want; i++) {
+        const struct run_answer *answer = &round->answers[i];
+        struct asked_proposal *proposal = &asked->proposal[asked->count];
+        *proposal = (struct asked_proposal){.parent = answer->parent};
+        rc = run_get_blob(p->run, &answer->source, &proposal->source, err);
+        if (rc == 0) {
+            proposal->name = answer->name ? xstrdup(answer->name) : NULL;
+            proposal->model = answer->model ? xstrdup(answer->model) : NULL;
+            asked->count++;
+            pipeline_remember_source(p, proposal->source.data, proposal->source.len,
+                                     p->run_state->candidate_count + asked->count);
+        }
+    }
+    if (round->reason) {
+        free(asked->reason);
+        asked->reason = xstrdup(round->reason);
+    }
+    asked->complete = count_round(asked, before);
+    return rc;
 }
 
 int pipeline_ask(struct pipeline *p, uint64_t batch, const struct plan *plan, struct err *err)
 {
+    struct asked_batch *asked = &p->asked;
     pipeline_clear_asked(p);
-    p->asked.under_way = true;
-    p->asked.plan = *plan;
-    p->asked.batch = batch;
-    p->asked.want = plan->part[plan->parts - 1].count;
-    p->asked.visible = visible_from(p, batch);
-    return next_round(p, err);
+    asked->under_way = true;
+    asked->plan = *plan;
+    asked->batch = batch;
+    asked->generator = plan->part[plan->parts - 1].generator;
+    asked->want = plan->part[plan->parts - 1].count;
+    asked->visible = visible_from(p, batch);
+    int rc = 0;
+    for (size_t i = 0; i < p->run_state->round_count && rc == 0 && !asked->complete; i++) {
+        const struct run_asked *round = &p->run_state->round[i];
+        if (round->batch == batch && round->generator == asked->generator) {
+            rc = take_round(p, round, err);
+        }
+    }
+    return rc == 0 && !asked->complete ? next_round(p, err) : rc;
 }
 
 // ---- the log ----
@@ -193,7 +280,7 @@ static char *name_of(uint64_t id, const struct bytes *source)
     return len > 0 ? xstrdup(comment) : xasprintf("proposal %llu", (unsigned long long)id);
 }
 
-// Records the worker's candidates. Within a transaction.
+// Records the candidates that were written. Within a transaction.
 static int record_proposals(struct pipeline *p, struct err *err)
 {
     struct asked_batch *asked = &p->asked;
@@ -203,11 +290,12 @@ static int record_proposals(struct pipeline *p, struct err *err)
         struct run_proposed event = {
             .candidate = p->run_state->candidate_count + 1,
             .parent = proposal->parent,
-            .name = name_of(p->run_state->candidate_count + 1, &proposal->source),
-            .generator = p->asker,
+            .name = proposal->name ? proposal->name
+                                   : name_of(p->run_state->candidate_count + 1, &proposal->source),
+            .generator = asked->generator,
             .model = proposal->model,
         };
-        proposal->model = NULL;
+        proposal->name = proposal->model = NULL;
         rc = pipeline_record_proposal(p, &event, proposal->source.data, proposal->source.len, err);
     }
     return rc;
@@ -220,8 +308,9 @@ int pipeline_record_asked(struct pipeline *p, struct err *err)
     if (asked->count == 0 && p->generator_count == 1) {
         const char *reason = asked->reason ? asked->reason : "all were there already";
         if (p->run_state->candidate_count == 0) {
-            return err_set(err, ERR_UNREACHABLE, "the generator llm got no candidate: %.800s",
-                           reason);
+            // Of a worker that is not there or a program that fails; not of this search's input.
+            return err_set(err, ERR_UNREACHABLE, "the generator %.300s got no candidate: %.800s",
+                           p->run_state->started.generator, reason);
         }
         p->exhausted = xasprintf("no more new candidates came: %.400s", reason);
         asked->under_way = false;

@@ -5,6 +5,7 @@
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 // ---- forecast ----
 
@@ -115,6 +116,12 @@ static void make_decision(const struct pipeline *p, const struct policy_view *vi
     ret->reason = xstrdup(decision.reason);
 }
 
+// Whether two thresholds are the same; NaN is none.
+static bool is_same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
 // Records the threshold that follows from the outcomes of candidates 1 … visible, unless the log
 // has the same one.
 static int record_threshold(struct pipeline *p, uint64_t visible, struct err *err)
@@ -125,7 +132,7 @@ static int record_threshold(struct pipeline *p, uint64_t visible, struct err *er
     struct certificate now = risk_now(p->risk);
     struct risk_counts counts = risk_counts(p->risk);
     double threshold = now.certified ? now.tau : NAN, before = first ? NAN : last->threshold;
-    bool same = threshold == before || (isnan(threshold) && isnan(before));
+    bool same = is_same(threshold, before);
     if (same && counts.alarms == (first ? 0 : last->alarms) &&
         counts.restarts == (first ? 0 : last->restarts)) {
         return 0;
@@ -145,15 +152,69 @@ static int record_threshold(struct pipeline *p, uint64_t visible, struct err *er
     return pipeline_append(p, RUN_CERTIFIED, &event, err);
 }
 
+// Records what this forecaster has shown by the outcomes of candidates 1 … visible, when it changes
+// what is trusted, when another of its calls improved, or when the forecaster is new.
+static int record_forecaster(struct pipeline *p, uint64_t visible, const char *forecaster,
+                             struct err *err)
+{
+    const struct run_trusted *before = run_state_trust(p->run_state, forecaster);
+    struct trust now = trust_judge(p->run_state, visible, forecaster);
+    bool same = before && is_same(before->cut, now.cut);
+    if (same && before->alarms == now.alarms && before->improvers == now.improvers) {
+        return 0;
+    }
+    struct run_trusted event = {
+        .after = visible,
+        .forecaster = xstrdup(forecaster),
+        .cut = now.cut,
+        .calls = now.calls,
+        .improvers = now.improvers,
+        .expected = now.expected,
+        .below = now.below,
+        .skill = now.skill,
+        .alarms = now.alarms,
+        .text = trust_sentence(p->run_state, forecaster, &now),
+    };
+    return pipeline_append(p, RUN_TRUSTED, &event, err);
+}
+
+// The same for all forecasters of the batch.
+static int record_trust(struct pipeline *p, uint64_t batch, uint64_t visible, struct err *err)
+{
+    char last[TRUST_FORECASTER_MAX] = "", forecaster[TRUST_FORECASTER_MAX];
+    int rc = 0;
+    if (p->policy->blind || p->run_state->started.trust_rule != RUN_TRUST_SKILL) {
+        return 0;
+    }
+    for (uint64_t id = batch_first(p, batch); rc == 0 && id <= batch_last(p, batch); id++) {
+        const struct run_state_candidate *candidate = candidate_of(p, id);
+        if (!candidate->forecast || candidate->proposed.screened > 0) {
+            continue;
+        }
+        trust_forecaster(candidate->forecast, forecaster);
+        if (strcmp(last, forecaster) != 0) {
+            rc = record_forecaster(p, visible, forecaster, err);
+        }
+        memcpy(last, forecaster, sizeof(last));
+    }
+    return rc;
+}
+
 // Records the decisions of a batch, up to the first measurement that would exceed a limit.
 static int record_decisions(struct pipeline *p, uint64_t batch, struct err *err)
 {
     uint64_t visible = visible_from(p, batch);
     struct spent spent = spent_count(p, visible, batch_first(p, batch) - 1);
+    for (uint64_t id = batch_last(p, batch) + 1; id <= p->run_state->candidate_count; id++) {
+        spent_add(&spent, candidate_of(p, id), false); // audits at an end before an extension
+    }
     double incumbent = run_state_incumbent_before(p->run_state, visible);
     int rc = run_begin(p->run, err);
     if (rc == 0 && p->risk) {
         rc = record_threshold(p, visible, err);
+    }
+    if (rc == 0) {
+        rc = record_trust(p, batch, visible, err);
     }
     for (uint64_t id = batch_first(p, batch); rc == 0 && !p->stop && id <= batch_last(p, batch);
          id++) {

@@ -84,7 +84,7 @@ static void on_measured(void *owner, uint64_t id, struct job_ref ref, struct job
 
 // ---- replicate ----
 
-static void submit_replication(struct pipeline *p, uint64_t id)
+void pipeline_replicate(struct pipeline *p, uint64_t id)
 {
     struct job_spec spec;
     double incumbent = run_state_incumbent_log2(p->run_state);
@@ -149,16 +149,24 @@ static void on_replicated(void *owner, uint64_t id, struct job_ref ref, struct j
     }
 }
 
-// The best candidate of the batch that seems to beat the incumbent and was not replicated; 0: none.
-static uint64_t find_contender(const struct pipeline *p, uint64_t batch)
+static enum contender contender_of(const struct run_state_candidate *candidate)
+{
+    return candidate->decided.draw > 0   ? CONTENDER_DRAWN
+           : candidate->decided.look > 0 ? CONTENDER_RECONSIDERED
+                                         : CONTENDER_OF_BATCH;
+}
+
+uint64_t pipeline_find_contender(const struct pipeline *p, uint64_t first, uint64_t last,
+                                 enum contender which)
 {
     double best = run_state_incumbent_log2(p->run_state) + IMPROVEMENT_MARGIN_LOG2;
     uint64_t contender = 0;
-    for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
+    for (uint64_t id = first; id <= last; id++) {
         const struct run_state_candidate *candidate = candidate_of(p, id);
         const struct result *result = candidate->result;
-        if (result && verdict_is_ratio(result->verdict) && result->speedup && !candidate->record &&
-            !candidate->given_up && result->speedup->log2 > best) {
+        if (contender_of(candidate) == which && result && verdict_is_ratio(result->verdict) &&
+            result->speedup && !candidate->record && !candidate->given_up &&
+            result->speedup->log2 > best) {
             best = result->speedup->log2;
             contender = id;
         }
@@ -174,13 +182,15 @@ void pipeline_settle(struct pipeline *p, bool *progress)
     }
     for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
         const struct run_state_candidate *candidate = candidate_of(p, id);
-        if (is_measuring(candidate) && !candidate->result && !candidate->given_up) {
+        if (contender_of(candidate) == CONTENDER_OF_BATCH && is_measuring(candidate) &&
+            !candidate->result && !candidate->given_up) {
             return;
         }
     }
-    uint64_t contender = find_contender(p, batch);
+    uint64_t contender =
+        pipeline_find_contender(p, batch_first(p, batch), batch_last(p, batch), CONTENDER_OF_BATCH);
     if (contender != 0) {
-        submit_replication(p, contender);
+        pipeline_replicate(p, contender);
         return;
     }
     p->settled = batch;

@@ -4,6 +4,7 @@
 
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "problem/source_facts.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,13 +39,16 @@ struct spent spent_count(const struct pipeline *p, uint64_t visible, uint64_t la
 char *spent_limit(const struct pipeline *p, const struct spent *spent)
 {
     const struct run_started *started = &p->run_state->started;
-    if (started->measurements_max != 0 && spent->measurements >= started->measurements_max) {
+    uint64_t audits = pipeline_audits_due(p, spent->measurements);
+    if (started->measurements_max != 0 &&
+        spent->measurements + audits >= started->measurements_max) {
         return xasprintf("%llu measurements made", (unsigned long long)started->measurements_max);
     }
     // Before the first outcome nothing is known to be used, and a search must not end by a guess.
     double mean = spent->done > 0 ? spent->seconds / (double)spent->done : 0;
     if (started->budget_seconds > 0 && spent->done > 0 &&
-        spent->seconds + ((double)spent->pending + 0.5) * mean > started->budget_seconds) {
+        spent->seconds + ((double)(spent->pending + audits) + 0.5) * mean >
+            started->budget_seconds * (1 - pipeline_play_off_share(p))) {
         return xasprintf("budget of %g device-seconds used", started->budget_seconds);
     }
     return NULL;
@@ -56,9 +60,14 @@ static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t 
     const struct run_started *started = &p->run_state->started;
     uint64_t count = p->run_state->candidate_count;
     struct spent spent = spent_count(p, visible_from(p, batch), visible_from(p, batch));
+    uint64_t max = started->candidates_max, audits = 0;
+    if (pipeline_draws_points(p)) { // they will be candidates, too
+        audits = pipeline_audits_due(p, spent.measurements);
+    }
+    max = max > audits ? max - audits : max;
     *ret_want = batch_end(p, batch) - batch_end(p, batch - 1);
-    if (started->candidates_max != 0 && count + *ret_want > started->candidates_max) {
-        *ret_want = started->candidates_max > count ? started->candidates_max - count : 0;
+    if (started->candidates_max != 0 && count + *ret_want > max) {
+        *ret_want = max > count ? max - count : 0;
     }
     if (*ret_want == 0) {
         return xasprintf("%llu candidates considered", (unsigned long long)started->candidates_max);
@@ -86,8 +95,11 @@ int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event, con
         uint64_t id = event->candidate;
         struct digest digest = event->source;
         event->duplicate_of = pipeline_find_first(p->source, &digest);
+        if (p->policy->screens && !p->forecasts->absent && event->params_count == 0) {
+            event->source_facts_count = source_facts(source, len, p->problem, &event->source_facts);
+        }
         pipeline_add_first(&p->source, &digest, id);
-        if (p->asker < p->generator_count) {
+        if (p->asks) {
             pipeline_remember_source(p, source, len, id);
         }
         rc = pipeline_append(p, RUN_PROPOSED, event, err);
@@ -127,8 +139,8 @@ static int begin_batch(struct pipeline *p, uint64_t batch, uint64_t want, bool *
     struct plan plan;
     pipeline_plan(p, batch, want, true, &plan);
     *ret_recorded = false;
-    if (plan.parts > 0 && p->generator[plan.part[plan.parts - 1].generator]->is_llm) {
-        return pipeline_ask(p, batch, &plan, err);
+    if (plan.parts > 0 && p->generator[plan.part[plan.parts - 1].generator]->asks) {
+        return pipeline_ask(p, batch, &plan, err); // the log may have all answers
     }
     if (pipeline_screens(p, batch, &plan)) {
         if (pipeline_may_screen(p, batch)) {
@@ -153,7 +165,14 @@ static int record_or_begin(struct pipeline *p, uint64_t batch, bool *ret_recorde
         return pipeline_record_asked(p, err);
     }
     if (p->screening.under_way) {
-        int rc = record_batch(p, batch, &p->screening.plan, err);
+        int rc = 0;
+        if (pipeline_screening_pays(p)) {
+            rc = record_batch(p, batch, &p->screening.plan, err);
+        } else {
+            p->exhausted =
+                xasprintf("none of %zu points is worth its cost any more, with confidence %g",
+                          p->screening.known, p->run_state->started.end_confidence);
+        }
         pipeline_clear_screening(p);
         return rc;
     }
@@ -173,9 +192,14 @@ int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
     if (p->stop || p->exhausted || is_asking(p) || p->settled < seen_by(p, batch)) {
         return 0;
     }
-    bool recorded;
-    int rc = record_or_begin(p, batch, &recorded, err);
+    bool recorded, begins = !p->asked.under_way && !p->screening.under_way, over = true;
+    int rc = begins ? pipeline_look_back(p, batch, progress, &over, err) : 0;
+    if (rc != 0 || !over) {
+        return rc;
+    }
+    rc = record_or_begin(p, batch, &recorded, err);
     if (!recorded || rc != 0) {
+        *progress |= p->asked.under_way && p->asked.complete;
         return rc;
     }
     *progress = true;

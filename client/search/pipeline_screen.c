@@ -1,28 +1,39 @@
 // Batches whose candidates are screened: many points that nobody has compiled are forecast by their
-// parameters alone, and those that promise most are proposed. It begins when enough outcomes are
-// visible; where no forecasts come, the search's strategy chooses.
+// parameters or, where they have none, by facts about their sources (problem/source_facts.h), and
+// those that promise most are proposed. It begins when enough outcomes are visible; until then
+// points are spread over the space, so that the model sees every value of every parameter. Where no
+// forecasts come, the search's strategy chooses.
 //
-// What a point promises is its expected improvement on the incumbent per device-second that
-// measuring it is expected to take. It counts less the nearer the point lies to candidates whose
-// outcomes are not known yet, and to those that were just chosen, since they will tell much the
-// same. A share of the places goes to points at random, so that the search leaves nothing out for
-// ever.
+// What a point promises is its expected improvement on the incumbent over what compiling and
+// measuring it is expected to cost (client/policy/costs.h). It counts less the nearer the point
+// lies to candidates whose outcomes are not known yet, and to those that were just chosen, since
+// they will tell much the same. A share of the places goes to points at random, so that the search
+// leaves nothing out for ever.
 //
-// Everything that was not proposed stays: each screening draws its points anew, and compares them by
-// what is known then. What was proposed has its forecast from then and gets no second one. The
+// With an end_confidence the search ends when no point is worth its cost now. A point is not worth
+// its cost when the probability that it improves on the incumbent is at most 1 - end_confidence;
+// one that costs twice what a candidate has cost on average needs twice the probability.
+//
+// Everything that was not proposed stays: each screening draws its points anew, and compares them
+// by what is known then. What was proposed has its forecast from then and gets no second one. The
 // screening of batch k sees what the batch's decisions will see (pipeline.c): it waits until batch
 // k - 1 has its forecasts and the worker was told the outcomes of batches up to seen(k) and of no
 // others.
+#include "client/policy/costs.h"
 #include "client/propose/prospects.h"
 #include "client/search/pipeline_state.h"
 #include "common/mem.h"
+#include "common/strbuf.h"
+#include "problem/source_facts.h"
 #include <math.h>
 #include <stdlib.h>
 
 #define SCREENING_MAX 512 // points of one screening: what a request for forecasts may have
 #define OUTCOMES_LEAST 16 // visible outcomes without which nothing is screened
+#define WARM_MAX 64       // of these, the best ones elsewhere
 #define EXPLORE 0.1       // share of places that go to points at random
 #define NEAR 0.35         // distance within which points tell the same, where each axis is 0 to 1
+#define FAR_WEIGHT 0.001  // of what is known of compiling a point, far from it
 #define STREAM_COIN 0x73637265ULL
 #define STREAM_POINT 0x73637270ULL
 
@@ -35,11 +46,23 @@ static bool enough_outcomes(const struct pipeline *p, uint64_t visible)
     return count == OUTCOMES_LEAST;
 }
 
+// Whether points of this generator can be told apart before they are compiled.
+static bool can_be_screened(const struct generator *generator)
+{
+    return !generator->asks && !generator->is_opaque;
+}
+
 bool pipeline_screens(const struct pipeline *p, uint64_t batch, const struct plan *plan)
 {
     return p->policy->screens && !p->forecasts->absent && plan->parts == 1 &&
-           p->generator[plan->part[0].generator]->axis_count > 0 &&
+           can_be_screened(p->generator[plan->part[0].generator]) &&
            enough_outcomes(p, visible_from(p, batch));
+}
+
+bool pipeline_spreads(const struct pipeline *p, uint64_t visible, size_t number)
+{
+    return p->policy->screens && !p->forecasts->absent && p->generator[number]->axis_count > 0 &&
+           !enough_outcomes(p, visible);
 }
 
 bool pipeline_may_screen(const struct pipeline *p, uint64_t batch)
@@ -77,7 +100,7 @@ static void discount(struct screening *screening, size_t axes, const double *pos
             double difference = prospect->position[axis] - position[axis];
             square += difference * difference;
         }
-        prospect->promise *= 1 - exp(-square / (NEAR * NEAR));
+        prospect->promise *= axes == 0 ? 1 : 1 - exp(-square / (NEAR * NEAR));
     }
 }
 
@@ -95,11 +118,27 @@ static void discount_pending(struct pipeline *p)
     }
 }
 
+// What candidates 1 … visible have cost on average; 0 when none has a result.
+static double mean_cost(const struct pipeline *p, uint64_t visible,
+                        const struct cost_weights *weights)
+{
+    double sum = 0, count = 0;
+    for (uint64_t id = 1; id <= visible; id++) {
+        if (candidate_of(p, id)->result) {
+            sum += cost_of_candidate(candidate_of(p, id), weights);
+            count++;
+        }
+    }
+    return count > 0 ? sum / count : 0;
+}
+
 static void on_screened(void *owner, struct forecast_reply *reply, const char *reason)
 {
     struct pipeline *p = owner;
     struct screening *screening = &p->screening;
-    struct measure_cost cost = policy_cost(p->run_state, screening->visible);
+    struct measure_cost cost = measure_cost_fit(p->run_state, screening->visible);
+    struct cost_weights weights = cost_weights_of(&p->run_state->started);
+    double usual = mean_cost(p, screening->visible, &weights);
     (void)reason; // every candidate's own forecast says it, too
     screening->complete = true;
     for (size_t i = 0; reply && i < reply->forecasts_count; i++) {
@@ -107,7 +146,11 @@ static void on_screened(void *owner, struct forecast_reply *reply, const char *r
         if (forecast->id >= 1 && forecast->id <= screening->count && policy_usable(forecast) &&
             forecast->trained_rows > 0) {
             struct prospect *prospect = &screening->prospect[forecast->id - 1];
-            prospect->promise = forecast->expected_improvement / policy_seconds(&cost, forecast);
+            double price =
+                measure_cost_expect(&cost, &weights, forecast, prospect->compile_seconds);
+            prospect->promise = forecast->expected_improvement / price;
+            screening->worth =
+                fmax(screening->worth, forecast->p_improves * (usual > 0 ? usual / price : 1));
             prospect->forecast = xmemdup(forecast, sizeof(*forecast));
             *forecast = (struct forecast){0};
             screening->known += isfinite(prospect->promise);
@@ -116,7 +159,102 @@ static void on_screened(void *owner, struct forecast_reply *reply, const char *r
     discount_pending(p);
 }
 
+bool pipeline_screening_pays(const struct pipeline *p)
+{
+    double end = p->run_state->started.end_confidence;
+    return !(end > 0) || p->screening.known == 0 || p->screening.worth > 1 - end;
+}
+
+// ---- what compiling takes ----
+
+// The visible compilations of points of this generator.
+struct compilations {
+    struct compilation {
+        double seconds, position[GENERATOR_AXIS_MAX];
+    } * one; // owned
+    size_t count, axes;
+};
+
+static struct compilations gather_compilations(const struct pipeline *p,
+                                               const struct strategy_view *view)
+{
+    struct compilations ret = {.one = xcalloc((size_t)view->visible + 1, sizeof(*ret.one)),
+                               .axes = view->generator->axis_count};
+    for (uint64_t id = 1; id <= view->visible; id++) {
+        const struct compiled *compiled = candidate_of(p, id)->compiled;
+        size_t point;
+        if (compiled && compiled->seconds > 0 && strategy_point(view, id, &point)) {
+            struct compilation *one = &ret.one[ret.count++];
+            one->seconds = compiled->seconds;
+            view->generator->ops->position(view->generator, point, one->position);
+        }
+    }
+    return ret;
+}
+
+// The seconds that compiling the point at this position is expected to take: the mean of those that
+// are known, each with less weight the farther it lies.
+static double compilations_expect(const struct compilations *compilations, const double *position)
+{
+    double sum = 0, weights = 0;
+    for (size_t i = 0; i < compilations->count; i++) {
+        const struct compilation *one = &compilations->one[i];
+        double square = 0;
+        for (size_t axis = 0; axis < compilations->axes; axis++) {
+            double difference = one->position[axis] - position[axis];
+            square += difference * difference;
+        }
+        double weight = exp(-square / (NEAR * NEAR)) + FAR_WEIGHT;
+        sum += weight * one->seconds;
+        weights += weight;
+    }
+    return weights > 0 ? sum / weights : 0;
+}
+
 // ---- asking ----
+
+static void fill_source_facts(const struct pipeline *p, const struct generator *generator,
+                              size_t point, struct candidate_facts *facts)
+{
+    struct strbuf source = STRBUF_INIT;
+    generator->ops->source(generator, point, &source);
+    facts->source_facts_count =
+        source_facts(strbuf_text(&source), source.len, p->problem, &facts->source_facts);
+    strbuf_release(&source);
+}
+
+// The best ones elsewhere of a warm search, then those of client/propose/prospects.h.
+static size_t choose_prospects(const struct pipeline *p, const struct strategy_view *view,
+                               struct strategy_choice *out)
+{
+    struct strategy_choice more[SCREENING_MAX];
+    size_t warm = pipeline_is_warm(p, view) ? warm_choose(p->warm, view, WARM_MAX, out) : 0;
+    size_t n = prospects_choose(view, p->screening.batch, SCREENING_MAX - warm, more);
+    size_t count = warm;
+    for (size_t i = 0; i < n; i++) {
+        size_t j = 0;
+        while (j < warm && out[j].point != more[i].point) {
+            j++;
+        }
+        if (j == warm) {
+            out[count++] = more[i];
+        } else {
+            out[j].parent = more[i].parent;
+        }
+    }
+    return count;
+}
+
+void pipeline_fill_facts(const struct pipeline *p, size_t number, size_t point,
+                         struct candidate_facts *facts)
+{
+    const struct generator *generator = p->generator[number];
+    facts->params_count = generator->ops->params(generator, point, &facts->params);
+    facts->source_facts_count = pipeline_warm_fact(p, number, point, &facts->source_facts);
+    if (facts->params_count == 0) {
+        fill_source_facts(p, generator, point, facts);
+    }
+}
 
 static void fill_prospects(struct pipeline *p, const struct strategy_view *view,
                            struct candidate_facts *facts)
@@ -124,17 +262,19 @@ static void fill_prospects(struct pipeline *p, const struct strategy_view *view,
     struct screening *screening = &p->screening;
     struct strategy_choice choice[SCREENING_MAX];
     const struct generator *generator = view->generator;
-    screening->count = prospects_choose(view, screening->batch, SCREENING_MAX, choice);
+    screening->count = choose_prospects(p, view, choice);
     screening->prospect = xcalloc(screening->count + 1, sizeof(*screening->prospect));
+    struct compilations compilations = gather_compilations(p, view);
     for (size_t i = 0; i < screening->count; i++) {
         struct prospect *prospect = &screening->prospect[i];
         prospect->choice = choice[i];
         prospect->promise = NAN;
         generator->ops->position(generator, choice[i].point, prospect->position);
+        prospect->compile_seconds = compilations_expect(&compilations, prospect->position);
         facts[i].id = i + 1;
-        facts[i].params_count =
-            generator->ops->params(generator, choice[i].point, &facts[i].params);
+        pipeline_fill_facts(p, view->number, choice[i].point, &facts[i]);
     }
+    free(compilations.one);
 }
 
 void pipeline_screen(struct pipeline *p, uint64_t batch, const struct plan *plan)
@@ -149,7 +289,7 @@ void pipeline_screen(struct pipeline *p, uint64_t batch, const struct plan *plan
     struct strategy_view view = view_of(p);
     fill_prospects(p, &view, facts);
     p->forecasts->screen(p->forecasts, p->run_state, facts, screening->count, screening->visible,
-                         on_screened, p);
+                         NULL, 0, on_screened, p);
     for (size_t i = 0; i < screening->count; i++) {
         message_clear(&candidate_facts_message, &facts[i]);
     }

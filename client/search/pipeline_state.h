@@ -8,8 +8,11 @@
 #include "client/forecast/proposer.h"
 #include "client/policy/policy.h"
 #include "client/policy/risk.h"
+#include "client/policy/trust.h"
 #include "client/propose/generator_list.h"
 #include "client/propose/strategy.h"
+#include "client/propose/warm.h"
+#include "client/search/novelty.h"
 #include "client/search/pipeline.h"
 #include <uthash.h>
 
@@ -25,11 +28,12 @@ struct candidate_jobs {
     struct compiled *answer; // a compilation that has arrived and waits for its turn to be recorded
     struct job_ref job;      // the job of that compilation
     bool measuring;          // its first measurement was submitted in this process
+    bool untold;             // a look back has it measured, and the worker was told those around it
     double submitted_at;     // when this process submitted its last job, seconds since 1970
     struct job_times *times; // of the compilation in `answer`; NULL when times are not recorded
 };
 
-// Which generators fill a batch, in this order. A generator that asks the worker comes last.
+// Which generators fill a batch, in this order. A generator that asks comes last.
 struct plan {
     struct {
         size_t generator; // number of the generator
@@ -38,14 +42,16 @@ struct plan {
     size_t parts;
 };
 
-// A batch for which the worker is asked for candidates (pipeline_ask.c). The candidates are kept
-// here until the batch is full, so that the log has whole batches only.
+// A batch for which the worker or programs are asked for candidates (pipeline_ask.c). The
+// candidates are kept here, and with the answers in the log, until the batch is full, so that the
+// log has proposals of whole batches only.
 struct asked_batch {
     bool under_way;
     bool complete; // no more candidates come for this batch
     struct plan plan;
     uint64_t batch;     // number of the batch
-    uint64_t want;      // candidates that the worker is to give
+    size_t generator;   // number of the generator that asks
+    uint64_t want;      // candidates that it is to give
     uint64_t visible;   // it sees the outcomes of candidates 1 … this
     unsigned round;     // rounds that were answered
     unsigned fruitless; // last rounds without a new candidate
@@ -53,6 +59,7 @@ struct asked_batch {
     struct asked_proposal {
         struct bytes source;
         uint64_t parent;
+        char *name;  // NULL: it has none of its own
         char *model; // language model that wrote it; NULL: not said
     } proposal[RUN_BATCH_MAX];
     size_t count; // of proposal
@@ -63,6 +70,7 @@ struct asked_batch {
 struct prospect {
     struct strategy_choice choice;
     double promise;            // see pipeline_screen.c; NaN: there is no forecast
+    double compile_seconds;    // that compiling it is expected to take
     struct forecast *forecast; // owned; NULL: none
     double position[GENERATOR_AXIS_MAX];
     bool taken;
@@ -77,6 +85,28 @@ struct screening {
     double asked_at;           // as asked_at of the pipeline
     struct prospect *prospect; // owned
     size_t count, known;       // of them, and of those with a forecast
+    double worth;              // the greatest probability of an improvement, by what it costs
+};
+
+struct look;
+
+// A look back at trusted candidates (pipeline_look_back.c).
+struct looking {
+    bool under_way;
+    bool complete;     // the worker has answered
+    double asked_at;   // as asked_at of the pipeline
+    struct look *look; // owned
+    size_t count;      // of look
+    size_t known;      // of these, the ones with a new forecast
+    char *reason;      // why there are no forecasts, owned; NULL: there are
+};
+
+struct survey;
+
+// A game of the play-off that is being played.
+struct playing {
+    uint64_t game; // its number; 0: none is
+    uint64_t candidate, against;
 };
 
 struct pipeline {
@@ -84,53 +114,81 @@ struct pipeline {
     struct run_state *run_state;
     struct job_service *jobs;
     struct forecast_service *forecasts;
-    struct proposer *proposer; // NULL when no generator asks the worker
+    struct proposer *proposer[GENERATOR_LIST_MAX]; // NULL for generators that do not ask
+    bool asks;                                     // one of the generators asks
     struct asked_batch asked;
     struct screening screening;
+    struct looking looking;
     const struct generator *generator[GENERATOR_LIST_MAX];
     size_t generator_count;
-    size_t asker; // number of the generator that asks the worker; generator_count: none does
     const struct strategy *strategy;
     const struct policy *policy;
-    struct risk *risk;                     // of a policy that certifies thresholds, else NULL
-    uint64_t batch;                        // candidates of each of the first PIPELINE_EARLY batches
-    uint64_t wide;                         // candidates of each later batch
-    uint64_t lag;                          // the most batches under way at a time
+    struct warm *warm;       // what the search begins with; NULL: it begins cold
+    size_t warm_generator;   // number of the generator whose points it knows
+    struct problem *problem; // for facts of sources; NULL: the policy does not screen, or the run
+                             // file has no problem that can be read
+    struct risk *risk;       // of a policy that certifies thresholds, else NULL
+    uint64_t batch;          // candidates of each of the first PIPELINE_EARLY batches
+    uint64_t wide;           // candidates of each later batch
+    uint64_t lag;            // the most batches under way at a time
+    uint64_t *past_end;      // last candidates of batches 1 … past
+    uint64_t past;           // batches before the last extension; the next one begins after them
     struct candidate_jobs *candidate_jobs; // entry i is of candidate i + 1
     size_t candidate_jobs_count;
     struct first_seen *source; // uthash, by the digest of the source
     struct first_seen *object; // uthash, by the digest of the object
     struct first_seen
-        *normal;          // uthash, by source without blanks and comments; if the worker is asked
-    uint64_t compiled;    // candidates 1 … this have compiled, have failed to, or need not
-    uint64_t forecast;    // batches 1 … this have forecasts
-    uint64_t decided;     // batches 1 … this are decided about
-    uint64_t settled;     // batches 1 … this are measured and replicated
-    uint64_t asking;      // batch that is being forecast; 0: none
-    double asked_at;      // when it was asked for, seconds since 1970; NaN: times are not recorded
-    uint64_t told_batch;  // batches 1 … this were sent to the worker, if it was there
-    uint64_t told;        // the worker knows the outcomes of candidates 1 … this
-    uint64_t telling;     // what told will be after the message under way
-    double told_at;       // when that was sent; as asked_at
-    uint64_t replicating; // candidate that is being replicated; 0: none
-    char *exhausted;      // why nothing is proposed any more; NULL: something may be
-    char *stop;           // why nothing is decided any more; NULL: something may be
-    struct err failure;   // of a callback
+        *normal; // uthash, by source without blanks and comments; if the worker is asked
+    struct novelty *novelty; // likewise
+    uint64_t compiled;       // candidates 1 … this have compiled, have failed to, or need not
+    uint64_t forecast;       // batches 1 … this have forecasts
+    uint64_t decided;        // batches 1 … this are decided about
+    uint64_t settled;        // batches 1 … this are measured and replicated
+    uint64_t asking;         // batch that is being forecast; 0: none
+    double asked_at;       // when it was asked for, seconds since 1970; NaN: times are not recorded
+    uint64_t told_batch;   // batches 1 … this were sent to the worker, if it was there
+    uint64_t told;         // the worker knows the outcomes of candidates 1 … this
+    uint64_t telling;      // what told will be after the message under way
+    double told_at;        // when that was sent; as asked_at
+    uint64_t replicating;  // candidate that is being replicated; 0: none
+    struct survey *survey; // under way (pipeline_survey.c); NULL: none is
+    struct playing playing; // of the play-off (pipeline_play_off.c)
+    uint64_t retold;    // the worker was told the outcomes of audits 1 … this, drawn at the end
+    bool cut;           // a time limit: what is under way is finished, and no more
+    bool closed;        // nothing is left to do
+    char *exhausted;    // why nothing is proposed any more; NULL: something may be
+    char *stop;         // why nothing is decided any more; NULL: something may be
+    struct err failure; // of a callback
 };
 
-// The last candidate of a batch that is full.
+// The last candidate of a batch that is full. Batches of before an extension ended where they ended
+// then, audits of that end included.
 static inline uint64_t batch_end(const struct pipeline *p, uint64_t batch)
 {
-    return batch <= PIPELINE_EARLY ? batch * p->batch
-                                   : PIPELINE_EARLY * p->batch + (batch - PIPELINE_EARLY) * p->wide;
+    if (batch <= p->past) {
+        return batch > 0 ? p->past_end[batch - 1] : 0;
+    }
+    uint64_t from = p->past > 0 ? p->past_end[p->past - 1] : 0, more = batch - p->past;
+    uint64_t early = p->past < PIPELINE_EARLY ? PIPELINE_EARLY - p->past : 0;
+    return more <= early ? from + more * p->batch
+                         : from + early * p->batch + (more - early) * p->wide;
+}
+
+// Candidates of batches: all but the audits that were drawn at the end.
+static inline uint64_t searched_count(const struct pipeline *p)
+{
+    return p->run_state->surveys > 0 ? p->run_state->searched : p->run_state->candidate_count;
 }
 
 // The number of batches that have a candidate.
 static inline uint64_t batch_count(const struct pipeline *p)
 {
-    uint64_t count = p->run_state->candidate_count, early = batch_end(p, PIPELINE_EARLY);
-    return count <= early ? (count + p->batch - 1) / p->batch
-                          : PIPELINE_EARLY + (count - early + p->wide - 1) / p->wide;
+    uint64_t count = searched_count(p), past = p->past;
+    uint64_t early = past < PIPELINE_EARLY ? PIPELINE_EARLY : past;
+    if (count <= batch_end(p, early)) {
+        return past + (count - batch_end(p, past) + p->batch - 1) / p->batch;
+    }
+    return early + (count - batch_end(p, early) + p->wide - 1) / p->wide;
 }
 
 static inline uint64_t batch_first(const struct pipeline *p, uint64_t batch)
@@ -141,8 +199,8 @@ static inline uint64_t batch_first(const struct pipeline *p, uint64_t batch)
 // The last candidate of a batch that there is.
 static inline uint64_t batch_last(const struct pipeline *p, uint64_t batch)
 {
-    uint64_t last = batch_end(p, batch);
-    return last < p->run_state->candidate_count ? last : p->run_state->candidate_count;
+    uint64_t last = batch_end(p, batch), count = searched_count(p);
+    return last < count ? last : count;
 }
 
 // The last batch whose outcomes the stages of this batch may see; 0: they see none.
@@ -212,9 +270,10 @@ MUST_CHECK int pipeline_decide(struct pipeline *p, bool *progress, struct err *e
 void pipeline_submit_measure(struct pipeline *p, uint64_t id);
 void pipeline_settle(struct pipeline *p, bool *progress);
 
-// ---- pipeline_ask.c: batches whose candidates the worker writes ----
+// ---- pipeline_ask.c: batches whose candidates somebody writes who is asked ----
 
-// Begins to ask for the last part of the batch's plan. Nothing is proposed while this is under way.
+// Begins to ask for the last part of the batch's plan, after the answers that the log has already.
+// Nothing is proposed while this is under way.
 MUST_CHECK int pipeline_ask(struct pipeline *p, uint64_t batch, const struct plan *plan,
                             struct err *err);
 // Records the batch when the asking is complete. Other generators fill what did not come. Sets
@@ -236,11 +295,20 @@ struct strategy_view pipeline_view(const struct pipeline *p, uint64_t visible, s
 // that asks the worker may be among them.
 void pipeline_plan(const struct pipeline *p, uint64_t batch, uint64_t want, bool asks,
                    struct plan *ret);
+// Writes what is known elsewhere of the point, as a fact about its source, and returns how many
+// facts that is, 0 or 1. *ret is the caller's.
+size_t pipeline_warm_fact(const struct pipeline *p, size_t number, size_t point, struct fact **ret);
+// Whether the search has begun warm and the visible outcomes have not shown that to be of no use.
+bool pipeline_is_warm(const struct pipeline *p, const struct strategy_view *view);
 // Records a point of this generator as the next candidate. screened is as in run_proposed. Within a
 // transaction.
 MUST_CHECK int pipeline_record_choice(struct pipeline *p, size_t number,
                                       const struct strategy_choice *choice, uint64_t screened,
                                       struct err *err);
+// The same for an audit that was drawn at the end; draw and probability are as in run_proposed.
+MUST_CHECK int pipeline_record_drawn(struct pipeline *p, size_t number,
+                                     const struct strategy_choice *choice, uint64_t screened,
+                                     uint64_t draw, double probability, struct err *err);
 // Records the candidates of those parts of the plan whose generators do not ask the worker. Within
 // a transaction.
 MUST_CHECK int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *plan,
@@ -252,6 +320,8 @@ char *pipeline_exhausted_reason(const struct pipeline *p);
 
 // Whether this plan of the batch is to be screened.
 bool pipeline_screens(const struct pipeline *p, uint64_t batch, const struct plan *plan);
+// Whether points of this generator are to be spread over the space, for a screening to begin with.
+bool pipeline_spreads(const struct pipeline *p, uint64_t visible, size_t number);
 // Whether the worker may be asked now.
 bool pipeline_may_screen(const struct pipeline *p, uint64_t batch);
 // Begins the screening. Nothing is proposed while it is under way.
@@ -260,7 +330,62 @@ void pipeline_screen(struct pipeline *p, uint64_t batch, const struct plan *plan
 // forecasts. *ret counts them; no more have a forecast when they are fewer. Within a transaction.
 MUST_CHECK int pipeline_record_screened(struct pipeline *p, size_t want, size_t *ret,
                                         struct err *err);
+// Whether a point of the screening that is complete is worth its cost, by the search's
+// end_confidence; true without one.
+bool pipeline_screening_pays(const struct pipeline *p);
 void pipeline_clear_screening(struct pipeline *p);
+// Adds what is known of a generator's point before it is compiled: its parameters or, where it has
+// none, facts about its source. The caller clears them with candidate_facts_message.
+void pipeline_fill_facts(const struct pipeline *p, size_t number, size_t point,
+                         struct candidate_facts *facts);
+
+// ---- pipeline_look_back.c: trusted candidates are forecast and decided about again ----
+
+// Does what is possible of the look back that is due before this batch, or at the end, which batch
+// 0 stands for. *ret_over: none is, and all that earlier ones have had measured is settled.
+MUST_CHECK int pipeline_look_back(struct pipeline *p, uint64_t batch, bool *progress,
+                                  bool *ret_over, struct err *err);
+void pipeline_clear_look_back(struct pipeline *p);
+
+// ---- pipeline_closing.c: what comes after the last batch ----
+
+// How many audits are to be drawn at the end, if so many measurements have been decided by then,
+// audits of the search included.
+uint64_t pipeline_audits_due(const struct pipeline *p, uint64_t measurements);
+// Whether these audits are points that were never proposed, which a screening has passed over, and
+// not candidates whose forecast was trusted.
+bool pipeline_draws_points(const struct pipeline *p);
+// Does what is possible of it, once all batches are settled and told. Sets p->closed at the end.
+MUST_CHECK int pipeline_close(struct pipeline *p, bool *progress, struct err *err);
+
+// ---- pipeline_survey.c: forecasts of what was never measured, and audits drawn from it ----
+
+// Asks for the next forecasts, if it can. Returns whether the survey is complete.
+bool pipeline_survey(struct pipeline *p);
+// Records the survey that is complete, and draws so many audits; of points that are no candidates
+// yet at most points_max. In one transaction. p->exhausted or p->stop is set.
+MUST_CHECK int pipeline_record_survey(struct pipeline *p, uint64_t audits, uint64_t points_max,
+                                      struct err *err);
+void pipeline_clear_survey(struct pipeline *p);
+
+// ---- pipeline_play_off.c: the best candidates against each other ----
+
+// The share of the budget that is kept for the play-off; 0: there will be none.
+double pipeline_play_off_share(const struct pipeline *p);
+// Does what is possible of the play-off. *ret_over: nothing is left of it, or there is none.
+MUST_CHECK int pipeline_play_off(struct pipeline *p, bool *progress, bool *ret_over,
+                                 struct err *err);
+
+// ---- pipeline_measure.c ----
+
+// Why a candidate was measured: its batch's decisions, a look back, or a draw at the end.
+enum contender { CONTENDER_OF_BATCH, CONTENDER_RECONSIDERED, CONTENDER_DRAWN };
+
+// The best of candidates first … last that were measured for this reason, seems to beat the
+// incumbent and was not replicated; 0: none.
+uint64_t pipeline_find_contender(const struct pipeline *p, uint64_t first, uint64_t last,
+                                 enum contender which);
+void pipeline_replicate(struct pipeline *p, uint64_t id);
 
 // ---- pipeline_propose.c ----
 

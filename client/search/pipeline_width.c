@@ -28,8 +28,9 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 // The number of candidates that are to be under way.
 static uint64_t under_way(const struct pipeline_capacity *capacity)
 {
-    uint64_t wanted = PER_DEVICE * capacity->devices;
-    uint64_t useful = capacity->compile_slots + BEYOND_COMPILING * capacity->devices;
+    uint64_t devices = capacity->devices > 0 ? capacity->devices : 1;
+    uint64_t wanted = PER_DEVICE * devices;
+    uint64_t useful = capacity->compile_slots + BEYOND_COMPILING * devices;
     return capacity->compile_slots != 0 && useful < wanted ? useful : wanted;
 }
 
@@ -47,16 +48,15 @@ static uint64_t least_wide(const struct pipeline_capacity *capacity)
 void pipeline_width_settle(struct pipeline_width *width, const struct policy *policy,
                            const struct pipeline_capacity *capacity)
 {
-    bool grows = capacity->devices > 1, any_wide = width->wide == 0 && policy->batch == 0;
+    bool any_wide = width->wide == 0 && policy->batch == 0;
     uint64_t wanted = under_way(capacity);
     policy_batches(policy, &width->batch, &width->wide);
-    if (grows && any_wide) {
+    if (capacity->devices > 1 && any_wide) {
         uint64_t enough = divide_up(wanted, width->lag != 0 ? width->lag : RUN_LAG_MAX);
         uint64_t least = least_wide(capacity);
         width->wide = clamp(enough > least ? enough : least, width->wide, RUN_BATCH_MAX);
     }
     if (width->lag == 0) {
-        width->lag = grows ? clamp(divide_up(wanted, width->wide), RUN_LAG_DEFAULT, RUN_LAG_MAX)
-                           : RUN_LAG_DEFAULT;
+        width->lag = clamp(divide_up(wanted, width->wide), RUN_LAG_DEFAULT, RUN_LAG_MAX);
     }
 }

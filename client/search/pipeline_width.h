@@ -22,9 +22,9 @@ struct pipeline_width {
 };
 
 // Settles the width: what is not 0 in *width was asked for and stays, but for a policy with a batch
-// size of its own. batch must not be 0. One device gets batches as policy_batches says and
-// RUN_LAG_DEFAULT. With more devices wide and lag grow so that as many candidates are under
-// way as keep them busy, see docs/design/kcast.md.
+// size of its own. batch must not be 0. The lag is such that as many candidates are under way as
+// keep devices and compile slots busy. Batches are as policy_batches says, and with more than one
+// device as large as the worker can serve. See docs/design/kcast.md.
 void pipeline_width_settle(struct pipeline_width *width, const struct policy *policy,
                            const struct pipeline_capacity *capacity);
 

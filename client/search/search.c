@@ -4,10 +4,12 @@
 
 #include "client/forecast/forecaster.h"
 #include "client/pool/daemon_pool.h"
+#include "client/program/program_proposer.h"
 #include "client/propose/generator_list.h"
 #include "client/search/job_times.h"
 #include "client/search/pipeline.h"
 #include "client/search/progress.h"
+#include "client/status_line.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include <math.h>
@@ -16,27 +18,30 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_MS 200 // between two updates of the progress line
-
 struct search {
     struct session *session;
     struct run *run;
     struct run_state *run_state;
-    double began_at; // the session began, seconds since 1970
+    double began_at;                        // the session began, seconds since 1970
+    const struct search_observer *observer; // NULL: none
+    uint64_t observed;                      // number of the last event that it has seen
     struct daemon_pool *daemon_pool;
     struct forecaster *forecaster;
-    struct proposer *proposer; // NULL unless a generator asks the worker
-    struct problem *problem;   // read from the run file
+    struct proposer *proposer[GENERATOR_LIST_MAX]; // NULL for generators that do not ask
+    struct problem *problem;                       // read from the run file
     struct generator_list generators;
     struct pipeline *pipeline;
     struct progress *progress;
     uv_timer_t *tick;  // draws the progress line; freed by its close callback
     uv_timer_t *limit; // fires at the end of --max-time; freed by its close callback
     bool limit_reached;
-    size_t certifications;     // thresholds that the user was told about
-    bool said_over;            // the user was told that the language model has left the search
-    struct compiled *baseline; // the answer to job c0 until it is recorded
-    struct job_times *baseline_times; // of that job, until it is recorded
+    size_t certifications;               // thresholds that the user was told about
+    uint64_t trust_events, trust_alarms; // the same of trust in forecasters
+    size_t trust_count;                  // forecasters that the user was told about
+    bool said_trusted;                   // the last of them was trusted
+    bool said_over[GENERATOR_LIST_MAX];  // the user was told that the generator has left
+    struct compiled *baseline;           // the answer to job c0 until it is recorded
+    struct job_times *baseline_times;    // of that job, until it is recorded
     double baseline_submitted_at;
     struct err failure; // of a callback
 };
@@ -102,7 +107,7 @@ static int open_generators(struct search *s, struct err *err)
         const struct digest *slot = generator_list_slot(&s->generators, started, i);
         if (slot) {
             rc = run_get_blob(s->run, slot, &s->generators.text[i], err);
-        } else if (!generator_is_llm(s->generators.kind[i])) {
+        } else if (!generator_asks(s->generators.kind[i])) {
             rc = err_set(err, ERR_CORRUPT, "the run does not hold the candidates of %.200s",
                          s->generators.kind[i]);
         }
@@ -175,10 +180,30 @@ static int read_blob(void *owner, const struct digest *digest, struct bytes *ret
 
 // ---- the loop ----
 
+static int visit_event(void *owner, struct run_event *event, struct err *err)
+{
+    struct search *s = owner;
+    s->observed = event->sequence;
+    return s->observer->visit(s->observer->owner, event, err);
+}
+
+// Shows the observer the events that were recorded since the last call. Only what has been
+// committed is shown, because the run file is read for it.
+static int show_events(struct search *s, struct err *err)
+{
+    if (!s->observer || s->observed == s->run_state->last_sequence) {
+        return 0;
+    }
+    progress_wipe(s->progress);
+    return run_replay(s->run, s->observed, visit_event, s, err);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct search *s = timer->data;
-    progress_draw(s->progress, s->run_state);
+    char *waiting = daemon_pool_waiting(s->daemon_pool);
+    progress_draw(s->progress, s->run_state, waiting);
+    free(waiting);
 }
 
 static void on_limit(uv_timer_t *timer)
@@ -197,8 +222,8 @@ static void start_timers(struct search *s)
     uv_timer_init(loop, s->tick);
     uv_timer_init(loop, s->limit);
     s->tick->data = s->limit->data = s;
-    if (progress_is_on(s->progress)) {
-        uv_timer_start(s->tick, on_tick, 0, TICK_MS);
+    if (!session_options(s->session)->quiet) {
+        uv_timer_start(s->tick, on_tick, 0, STATUS_LINE_TICK_MS);
     }
     if (limit > 0) {
         double left = limit - (s->run_state->wall_seconds - s->run_state->start_up_seconds);
@@ -224,17 +249,39 @@ static void say_threshold(struct search *s)
     progress_say(s->progress, text);
 }
 
-// Tells the user once that the language model gives no more candidates while other generators go
-// on.
+// Tells the user when trust in a forecaster begins or ends, or another one forecasts. That the cut
+// has moved is in the run file alone.
+static void say_trust(struct search *s)
+{
+    const struct run_state *run_state = s->run_state;
+    if (run_state->trust_events == s->trust_events) {
+        return;
+    }
+    const struct run_trusted *now = &run_state->trust[run_state->trust_count - 1];
+    bool trusted = !isnan(now->cut);
+    bool another = run_state->trust_count > 1 && run_state->trust_count != s->trust_count;
+    if (trusted != s->said_trusted || another || run_state->trust_alarms != s->trust_alarms) {
+        progress_say(s->progress, now->text);
+    }
+    s->trust_events = run_state->trust_events;
+    s->trust_alarms = run_state->trust_alarms;
+    s->trust_count = run_state->trust_count;
+    s->said_trusted = trusted;
+}
+
+// Tells the user once that a generator gives no more candidates while others go on.
 static void say_over(struct search *s)
 {
-    const char *reason = s->run_state->asking_over_reason;
-    if (s->run_state->asking_over && !s->said_over) {
-        char *text = xasprintf("the generator llm has left the search: %.600s",
-                               reason ? reason : "it wrote nothing new");
-        s->said_over = true;
-        progress_say(s->progress, text);
-        free(text);
+    for (size_t i = 0; i < s->generators.count; i++) {
+        const struct run_state_asking *asking = &s->run_state->asking[i];
+        if (asking->over && !s->said_over[i]) {
+            char *text =
+                xasprintf("the generator %.200s has left the search: %.600s", s->generators.kind[i],
+                          asking->reason ? asking->reason : "it wrote nothing new");
+            s->said_over[i] = true;
+            progress_say(s->progress, text);
+            free(text);
+        }
     }
 }
 
@@ -257,7 +304,9 @@ static int loop(struct search *s, struct err *err)
         }
         if (rc == 0) {
             say_threshold(s);
+            say_trust(s);
             say_over(s);
+            rc = show_events(s, err);
         }
     }
     if (rc == 0) {
@@ -267,6 +316,9 @@ static int loop(struct search *s, struct err *err)
                                      .at = (double)now.tv_sec,
                                      .wall_seconds = s->run_state->wall_seconds};
         rc = pipeline_record(s->run, s->run_state, RUN_FINISHED, &event, err);
+        if (rc == 0) {
+            rc = show_events(s, err);
+        }
         // Compilations of candidates that are not decided about may still be under way.
         daemon_pool_cancel_all(s->daemon_pool);
     }
@@ -282,7 +334,9 @@ static void release(struct search *s)
 {
     pipeline_free(s->pipeline);
     forecaster_free(s->forecaster);
-    proposer_free(s->proposer);
+    for (size_t i = 0; i < GENERATOR_LIST_MAX; i++) {
+        proposer_free(s->proposer[i]);
+    }
     generator_list_release(&s->generators);
     problem_free(s->problem);
     daemon_pool_close(s->daemon_pool);
@@ -310,7 +364,9 @@ static int open_daemons(struct search *s, const char *device_class, struct devic
     }
     struct job_client_terms terms = {.weight = started->weight,
                                      .budget_seconds = started->hard_seconds,
-                                     .in = (enum queue_class)started->queue_class};
+                                     .in = (enum queue_class)started->queue_class,
+                                     .planned = started->measurements_max,
+                                     .planned_seconds = started->budget_seconds};
     daemon_pool_set_terms(s->daemon_pool, &terms);
     daemon_pool_set_notice(s->daemon_pool, progress_say, s->progress);
     daemon_pool_set_blob_reader(s->daemon_pool, read_blob, s->run);
@@ -327,6 +383,22 @@ static int open_pipeline(struct search *s, struct err *err)
     return pipeline_create(&s->pipeline, s->run, s->run_state, daemon_pool_jobs(s->daemon_pool),
                            forecaster_service(s->forecaster), s->proposer, generator,
                            s->generators.count, err);
+}
+
+static int open_proposers(struct search *s, struct err *err)
+{
+    const struct run_started *started = &s->run_state->started;
+    int rc = 0;
+    for (size_t i = 0; i < s->generators.count && rc == 0; i++) {
+        const char *command = generator_command(s->generators.kind[i]);
+        if (command) {
+            s->proposer[i] = program_proposer_create(s->session, started, command, read_blob,
+                                                     s->run, progress_say, s->progress);
+        } else if (generator_asks(s->generators.kind[i])) {
+            rc = proposer_create(&s->proposer[i], s->session, read_blob, s->run, err);
+        }
+    }
+    return rc;
 }
 
 // Does everything up to the pipeline. device_class as for open_daemons.
@@ -354,11 +426,9 @@ static int begin(struct search *s, const char *device_class, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    if (generator_list_llm_index(&s->generators) < s->generators.count) {
-        rc = proposer_create(&s->proposer, s->session, read_blob, s->run, err);
-        if (rc != 0) {
-            goto out;
-        }
+    rc = open_proposers(s, err);
+    if (rc != 0) {
+        goto out;
     }
     if (!s->run_state->baseline) {
         rc = compile_baseline(s, err);
@@ -374,17 +444,29 @@ out:
 }
 
 int search_drive(struct session *session, struct run *run, struct run_state *run_state,
-                 double began_at, struct err *err)
+                 double began_at, const struct search_observer *observer, struct err *err)
 {
     struct search s = {.session = session,
+                       .observer = observer,
+                       .observed = observer ? observer->after : 0,
                        .run = run,
                        .run_state = run_state,
                        .began_at = began_at,
                        .certifications = run_state->certifications,
-                       .said_over = run_state->asking_over};
+                       .trust_events = run_state->trust_events,
+                       .trust_alarms = run_state->trust_alarms,
+                       .trust_count = run_state->trust_count,
+                       .said_trusted = run_state->trust_count > 0 &&
+                                       !isnan(run_state->trust[run_state->trust_count - 1].cut)};
+    for (size_t i = 0; i < GENERATOR_LIST_MAX; i++) {
+        s.said_over[i] = run_state->asking[i].over;
+    }
     char *device_class =
         run_state->session.device_class ? xstrdup(run_state->session.device_class) : NULL;
     int rc = begin(&s, device_class, err);
+    if (rc == 0) {
+        rc = show_events(&s, err);
+    }
     if (rc == 0) {
         start_timers(&s);
         rc = loop(&s, err);

@@ -1,6 +1,7 @@
 #include "client/search/search_start.h"
 
 #include "client/forecast/worker_link.h"
+#include "client/policy/costs.h"
 #include "client/policy/policy.h"
 #include "client/pool/pool_size.h"
 #include "common/clock.h"
@@ -67,7 +68,8 @@ static int fill_started(struct run_started *started, const struct generator_list
         .generator = xstrdup(generators->names),
         .strategy = xstrdup(options->strategy),
         .policy = xstrdup(options->policy),
-        .confidence = options->confidence,
+        .confidence = search_confidence(options),
+        .end_confidence = options->confidence > 0 ? options->confidence : NAN,
         .audit = options->audit,
         .share = options->share,
         .guarantee = certifies ? xstrdup(options->guarantee) : NULL,
@@ -86,12 +88,22 @@ static int fill_started(struct run_started *started, const struct generator_list
         .hard_seconds = options->hard_ns > 0 ? clock_seconds(options->hard_ns) : NAN,
         .queue_class = in,
         .machine_code = options->machine_code,
+        .exec_jobs = options->exec_jobs,
+        .exec_seconds = options->exec_ns > 0 ? clock_seconds(options->exec_ns) : NAN,
         .lag = width.lag,
         .pool_devices = capacity->devices,
         .pool_compile_slots = capacity->compile_slots,
         .worker_seconds = capacity->worker_seconds,
+        .trust_rule = RUN_TRUST_SKILL,
+        .play_off = options->play_off,
     };
-    int rc = certifies ? risk_check(options->guarantee, options->audit, err) : 0;
+    struct cost_weights weights;
+    int rc = cost_weights_read(&weights, options->weights, err);
+    if (rc != 0) {
+        return rc;
+    }
+    cost_weights_put(&weights, started);
+    rc = certifies ? risk_check(options->guarantee, options->audit, err) : 0;
     if (rc != 0 || !options->seed) {
         return rc;
     }
@@ -101,7 +113,7 @@ static int fill_started(struct run_started *started, const struct generator_list
 // Records the sources and the first event, in one transaction.
 static int record_start(struct run *run, struct run_state *run_state, struct run_started *started,
                         const struct problem_dir *dir, const struct generator_list *generators,
-                        struct err *err)
+                        const struct bytes *warm, struct err *err)
 {
     generator_list_reserve(generators, started);
     int rc = run_begin(run, err);
@@ -123,6 +135,12 @@ static int record_start(struct run *run, struct run_state *run_state, struct run
             goto out;
         }
     }
+    if (warm) {
+        rc = run_put_blob(run, warm->data, warm->len, &started->warm, err);
+        if (rc != 0) {
+            goto out;
+        }
+    }
     if (dir->readme.len > 0) {
         rc = run_put_blob(run, dir->readme.data, dir->readme.len, &started->readme, err);
         if (rc != 0) {
@@ -138,7 +156,8 @@ out:
     return rc;
 }
 
-// What a request for forecasts takes the worker, as it says itself; NaN when it does not, or is away.
+// What a request for forecasts takes the worker, as it says itself; NaN when it does not, or is
+// away.
 static double ask_worker_seconds(struct session *session)
 {
     if (session_options(session)->no_worker) {
@@ -162,7 +181,7 @@ int search_check(struct session *session, struct generator_list *generators,
         rc = pool_size_ask(session, dir->problem, ret_device, &pool, err);
     }
     if (rc == 0) {
-        // The width for one device does not depend on the worker.
+        // With one device the size of batches does not depend on the worker.
         double seconds = pool.devices > 1 ? ask_worker_seconds(session) : NAN;
         *ret_capacity = (struct pipeline_capacity){.devices = pool.devices,
                                                    .compile_slots = pool.compile_slots,
@@ -187,7 +206,7 @@ int search_start(struct run **ret, struct run_state *run_state, char **path,
     if (rc != 0) {
         goto out;
     }
-    rc = record_start(run, run_state, &started, dir, generators, err);
+    rc = record_start(run, run_state, &started, dir, generators, options->warm, err);
     if (rc != 0) {
         (void)unlink(*path); // nothing is recorded in it
         goto out;

@@ -3,6 +3,8 @@
 #ifndef CLIENT_SEARCH_SEARCH_START_H
 #define CLIENT_SEARCH_SEARCH_START_H
 
+#include "client/policy/play_off.h"
+#include "client/policy/policy.h"
 #include "client/policy/risk.h"
 #include "client/problem/problem_dir.h"
 #include "client/propose/generator_list.h"
@@ -21,7 +23,8 @@
 struct search_options {
     char *strategy;                  // a name of client/propose/strategy.h
     char *policy;                    // a name of client/policy/policy.h
-    double confidence, audit, share; // parameters of policies
+    double confidence, audit, share; // parameters of policies; confidence is 0 by default
+    char *weights;                   // of costs, see client/policy/costs.h
     char *guarantee;                 // of policy risk, see client/policy/risk.h
     double alpha, delta;             // of policy risk
     uint64_t budget_ns;              // device time; 0: no limit
@@ -35,8 +38,18 @@ struct search_options {
     double weight;                   // of the search at the daemon; 0: as the daemon has it
     uint64_t hard_ns;                // device time that the daemon enforces; 0: none
     char *queue_class;               // name of a class of proto/queue_class.h
+    uint64_t exec_jobs;              // programs of a generator "exec:" that run at a time
+    uint64_t exec_ns;                // after which such a program is killed
+    uint64_t play_off;               // candidates of the play-off; 0: none
     bool machine_code;               // features of machine code without a worker, too
+    const struct bytes *warm;        // text of client/propose/warm.h, no option; NULL: none
 };
+
+// The confidence from which on a forecast is trusted.
+static inline double search_confidence(const struct search_options *options)
+{
+    return options->confidence > 0 ? options->confidence : POLICY_CONFIDENCE;
+}
 
 // One row of an option table (common/options.h) whose struct has a struct search_options at `base`.
 #define SEARCH_ROW(base, name, letter, type, field, argument, initial, min, max, choices, help)    \
@@ -54,11 +67,17 @@ struct search_options {
                    "are forecast before they are compiled, those whose forecast cannot be "        \
                    "trusted, of these the most promising share only, those above a threshold "     \
                    "that is certified for a risk, or all"),                                        \
-        SEARCH_ROW(base, "confidence", 'c', OPTION_F64, confidence, "P", "0.9", 0, 1, NULL,        \
-                   "trust a forecast of no improvement from this confidence on"),                  \
+        SEARCH_ROW(                                                                                \
+            base, "confidence", 'c', OPTION_F64, confidence, "P", NULL, 0.001, 1, NULL,            \
+            "leave a candidate unmeasured when it is this sure that measuring is not worth "       \
+            "its cost now; policy rank then ends the search; default: 0.9, and rank uses "         \
+            "its limits up"),                                                                      \
+        SEARCH_ROW(base, "weights", 0, OPTION_TEXT, weights, "LIST", NULL, 0, 0, NULL,             \
+                   "what costs count in device-seconds; default: "                                 \
+                   "device=1,compile=0.1,wall=0,token=0.001,money=1000"),                          \
         SEARCH_ROW(base, "audit", 0, OPTION_F64, audit, "SHARE", "0.05", 0, 1, NULL,               \
-                   "measure trusted candidates anyway with this probability, down to half of it "  \
-                   "for the surest"),                                                              \
+                   "of the measurements, so many are audits of what a forecast would leave out: "  \
+                   "most at the end, of what is left then"),                                       \
         SEARCH_ROW(base, "share", 0, OPTION_F64, share, "SHARE", "0.15", 0.001, 1, NULL,           \
                    "of the candidates, at most so many are measured by --policy budget"),          \
         SEARCH_ROW(base, "guarantee", 0, OPTION_CHOICE, guarantee, "KIND", RISK_GUARANTEE_DEFAULT, \
@@ -91,6 +110,9 @@ struct search_options {
                    "stop after so much time in all"),                                              \
         SEARCH_ROW(base, "seed", 's', OPTION_TEXT, seed, "N", NULL, 0, 0, NULL,                    \
                    "of all random choices; default: drawn"),                                       \
+        SEARCH_ROW(base, "play-off", 0, OPTION_U64, play_off, "N", "5", 0, PLAY_OFF_MAX, NULL,     \
+                   "at the end measure the N best against each other, for up to a twentieth of "   \
+                   "the budget; 0: do not"),                                                       \
         SEARCH_ROW(base, "machine-code", 0, OPTION_FLAG, machine_code, NULL, NULL, 0, 0, NULL,     \
                    "count the machine instructions of CUDA candidates with --no-worker, too: for " \
                    "a space to be exported; a worker's forecasts always use them"),                \
@@ -103,7 +125,7 @@ struct search_options {
             base, "lag", 0, OPTION_U64, lag, "N", NULL, 0, RUN_LAG_MAX, NULL,                      \
             "decide from outcomes that are at most N batches behind; more keep more devices "      \
             "busy, "                                                                               \
-            "fewer decide from fresher outcomes; default: 2 for one device, more for several")
+            "fewer decide from fresher outcomes; default: what keeps devices and compilers busy")
 
 // Refuses what cannot work before anything is created: a generator's text that cannot be parsed, or
 // a problem that no device of the daemons runs. Creates the generators from their texts, which have
@@ -116,8 +138,8 @@ MUST_CHECK int search_check(struct session *session, struct generator_list *gene
 
 // Creates the run file *path with the sources and RUN_STARTED, which run_state then holds. When
 // *path is NULL it becomes PROBLEM-DATE.run in the current folder, malloc'd. The generators' texts
-// have been read. capacity is of search_check. ERR_CONFLICT when the file exists. After a failure no
-// file is left.
+// have been read. capacity is of search_check. ERR_CONFLICT when the file exists. After a failure
+// no file is left.
 MUST_CHECK int search_start(struct run **ret, struct run_state *run_state, char **path,
                             const struct generator_list *generators,
                             const struct search_options *options, const struct problem_dir *dir,

@@ -186,12 +186,16 @@ static int make_head(struct space_head *head, struct run *run, const struct run_
 }
 
 // Adds the source that everything is compared with, if the run has it.
-static void add_baseline(struct space_head *head, struct run *run)
+static int add_baseline(struct space_head *head, struct run *run, struct err *err)
 {
-    if (digest_is_zero(&head->baseline_source) ||
-        run_get_blob(run, &head->baseline_source, &head->baseline_text, NULL) != 0) {
+    struct err why = ERR_INIT;
+    int rc = digest_is_zero(&head->baseline_source)
+                 ? ERR_NOT_FOUND
+                 : run_get_blob(run, &head->baseline_source, &head->baseline_text, &why);
+    if (rc != 0) {
         head->baseline_text = (struct bytes){0};
     }
+    return rc == 0 || rc == ERR_NOT_FOUND ? 0 : err_set(err, why.code, "%s", why.text);
 }
 
 static int by_name(const void *a, const void *b)
@@ -259,7 +263,10 @@ static int make_space(struct space *space, struct run *run, const struct run_sta
     if (rc != 0) {
         return rc;
     }
-    add_baseline(&space->head, run);
+    rc = add_baseline(&space->head, run, err);
+    if (rc != 0) {
+        return rc;
+    }
     return add_candidates(space, run, run_state, err);
 }
 

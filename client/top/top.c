@@ -238,24 +238,54 @@ static int by_seconds(const void *a, const void *b)
     return strcmp(x->load->name, y->load->name);
 }
 
-// Makes the rows in the order of the page. *ret_lately becomes the sum of `lately` over all rows.
-// The caller frees the rows.
-static struct row *make_rows(const struct top_input *input, double *ret_lately)
+// Whether a search has no jobs any more: neither now nor at the look before.
+static bool has_ended(const struct top_input *input, const struct search_load *load)
+{
+    if (load->unfinished > 0) {
+        return false;
+    }
+    for (size_t i = 0; input->before && i < input->before->searches_count; i++) {
+        const struct search_load *old = &input->before->searches[i];
+        if (is_same(old->tenant, old->name, load)) {
+            return old->unfinished == 0;
+        }
+    }
+    return true;
+}
+
+// Makes the rows in the order of the page. *ret_lately becomes the sum of `lately` over all
+// searches. The caller frees the rows, *ret_count of them.
+static struct row *make_rows(const struct top_input *input, double *ret_lately, size_t *ret_count)
 {
     const struct status *now = input->now;
     struct row *row = xcalloc(now->searches_count + 1, sizeof(*row));
+    size_t count = 0;
 
     *ret_lately = 0;
     for (size_t i = 0; i < now->searches_count; i++) {
-        row[i].load = &now->searches[i];
-        row[i].seconds = seconds_of(now, row[i].load);
-        row[i].lately = row[i].seconds - seconds_of(input->before, row[i].load);
-        row[i].lately = row[i].lately > 0 ? row[i].lately : 0;
-        *ret_lately += row[i].lately;
+        struct row next = {.load = &now->searches[i]};
+        next.seconds = seconds_of(now, next.load);
+        next.lately = next.seconds - seconds_of(input->before, next.load);
+        next.lately = next.lately > 0 ? next.lately : 0;
+        *ret_lately += next.lately;
+        if (input->finished || !has_ended(input, next.load)) {
+            row[count++] = next;
+        }
     }
-    qsort(row, now->searches_count, sizeof(*row),
-          input->sort == TOP_BY_SECONDS ? by_seconds : by_lately);
+    qsort(row, count, sizeof(*row), input->sort == TOP_BY_SECONDS ? by_seconds : by_lately);
+    *ret_count = count;
     return row;
+}
+
+const struct search_load *top_selected(const struct top_input *input, size_t *ret_count)
+{
+    double lately;
+    struct row *row = make_rows(input, &lately, ret_count);
+    size_t at = input->selected < *ret_count ? input->selected : *ret_count - 1;
+    const struct search_load *load = *ret_count > 0 ? row[at].load : NULL;
+
+    free(row);
+    return load;
 }
 
 // The tenant is shown unless it is absent or "local", the only tenant of a daemon without tokens.
@@ -286,44 +316,142 @@ static void show_stages(const struct search_load *load, char *out, size_t size)
     strbuf_release(&text);
 }
 
+// Jobs that do not run.
+static unsigned long long waiting_jobs(const struct search_load *load)
+{
+    return load->unfinished > load->running ? load->unfinished - load->running : 0;
+}
+
+// What has been measured of what is planned, or the device time of that; a dash for older daemons.
+static void show_progress(const struct search_load *load, double seconds, char *out, size_t size)
+{
+    if (load->planned > 0) {
+        (void)snprintf(out, size, "%llu/%llu", (unsigned long long)load->measured,
+                       (unsigned long long)load->planned);
+    } else if (!isnan(load->planned_seconds) && load->planned_seconds > 0) {
+        (void)snprintf(out, size, "%.0f%% time", 100 * seconds / load->planned_seconds);
+    } else {
+        (void)snprintf(out, size, "%llu", (unsigned long long)load->measured);
+    }
+}
+
 static void add_search(struct top_page *page, const struct top_input *input, const struct row *row,
-                       double lately)
+                       double lately, bool selected)
 {
     const struct search_load *load = row->load;
-    char device[32];
+    char device[32], progress[48], best[32] = "-";
 
     show_seconds(row->seconds, device, sizeof(device));
-    char compile[32];
-    show_seconds(load->compile_seconds, compile, sizeof(compile));
+    show_progress(load, row->seconds, progress, sizeof(progress));
+    if (load->best) {
+        (void)snprintf(best, sizeof(best), "%.2fx", exp2(load->best->log2));
+    }
     char stages[STAGES_LEN + 1] = "";
     if (input->width >= STAGES_WIDTH) {
         show_stages(load, stages, sizeof(stages));
     }
-    add(page, input, load->unfinished > 0 ? TOP_PLAIN : TOP_FAINT,
-        "%5.1f%% %8s %8s %5llu %7llu %9llu%s  %s%s%s",
-        lately > 0 ? 100 * row->lately / lately : 0.0, device, compile,
-        (unsigned long long)load->running, (unsigned long long)(load->unfinished - load->running),
-        (unsigned long long)load->measured, stages, has_name(load->tenant) ? load->tenant : "",
-        has_name(load->tenant) ? "/" : "", load->name[0] ? load->name : "(earlier ones)");
+    add(page, input,
+        selected               ? TOP_TITLE
+        : load->unfinished > 0 ? TOP_PLAIN
+                               : TOP_FAINT,
+        "%c%4.0f%% %8s %5llu %4llu %9s %7s %-10.10s%s  %s%s%s", selected ? '>' : ' ',
+        lately > 0 ? 100 * row->lately / lately : 0.0, device, (unsigned long long)load->running,
+        waiting_jobs(load), progress, best, load->problem ? load->problem : "-", stages,
+        has_name(load->tenant) ? load->tenant : "", has_name(load->tenant) ? "/" : "",
+        load->name[0] ? load->name : "(earlier ones)");
 }
 
 static void add_searches(struct top_page *page, const struct top_input *input, size_t most)
 {
-    size_t count = input->now->searches_count;
-    size_t shown = count <= most ? count : most > 0 ? most - 1 : 0;
     double lately;
-    struct row *row = make_rows(input, &lately);
+    size_t count;
+    struct row *row = make_rows(input, &lately, &count);
+    size_t hidden = input->now->searches_count - count;
+    size_t lines = count + (hidden > 0);
+    size_t shown = lines <= most ? count : most > 1 ? most - 2 + (hidden == 0) : 0;
+    size_t selected = input->selected < count ? input->selected : count > 0 ? count - 1 : 0;
+    // The selected one stays on the page.
+    size_t first = selected < shown ? 0 : selected + 1 - shown;
 
-    add(page, input, TOP_HEADER, "%6s %8s %8s %5s %7s %9s%s  %s", "SHARE", "DEVICES", "COMPILE",
-        "HOLDS", "WAITING", "MEASURED", input->width >= STAGES_WIDTH ? STAGES_HEADER : "",
+    shown = shown < count ? shown : count;
+    add(page, input, TOP_HEADER, "%6s %8s %5s %4s %9s %7s %-10s%s  %s", "SHARE", "DEVICES", "HOLDS",
+        "WAIT", "MEASURED", "BEST", "PROBLEM", input->width >= STAGES_WIDTH ? STAGES_HEADER : "",
         "SEARCH");
-    for (size_t i = 0; i < shown; i++) {
-        add_search(page, input, &row[i], lately);
+    for (size_t i = first; i < first + shown && i < count; i++) {
+        add_search(page, input, &row[i], lately, input->height != SIZE_MAX && i == selected);
     }
     if (shown < count && most > 0) {
         add(page, input, TOP_FAINT, "and %zu searches more", count - shown);
     }
+    if (hidden > 0 && most > 0) {
+        add(page, input, TOP_FAINT, "%zu %s ended%s", hidden,
+            hidden == 1 ? "search has" : "searches have",
+            input->height != SIZE_MAX ? "; f shows them" : "");
+    }
     free(row);
+}
+
+// ---- the other views ----
+
+static void add_help(struct top_page *page, const struct top_input *input)
+{
+    static const char *const line[] = {
+        "h or ?         this help; any key leaves it",
+        "up, down       select a search",
+        "enter or i     everything about the selected search; any key leaves it",
+        "c              cancel the jobs of the selected search, after a question",
+        "f              show searches that have ended, or hide them again",
+        "s, t           sort by share of device time since the last look, by all device time",
+        "d              the next daemon of --pool",
+        "q              quit",
+        "",
+        "MEASURED is what was measured of what the search means to measure, or the part of the",
+        "device time that it means to use; BEST the highest speedup that was measured here.",
+    };
+    add(page, input, TOP_TITLE, "kcast top: keys");
+    for (size_t i = 0; i < sizeof(line) / sizeof(line[0]); i++) {
+        add(page, input, TOP_PLAIN, "%s", line[i]);
+    }
+}
+
+static void add_details(struct top_page *page, const struct top_input *input)
+{
+    static const char *const stage[] = {"a device measured it", "waited for a device", "compiled",
+                                        "waited to be compiled", "had no job here"};
+    size_t count;
+    const struct search_load *load = top_selected(input, &count);
+    char text[64], progress[48];
+    if (!load) {
+        add(page, input, TOP_PLAIN, "no search is selected");
+        return;
+    }
+    const double seconds[] = {load->measuring_seconds, load->waiting_seconds,
+                              load->compiling_seconds, load->queued_seconds, load->away_seconds};
+    double held = seconds_of(input->now, load);
+    add(page, input, TOP_TITLE, "search %s%s%s", has_name(load->tenant) ? load->tenant : "",
+        has_name(load->tenant) ? "/" : "", load->name);
+    add(page, input, TOP_PLAIN, "problem    %s", load->problem ? load->problem : "-");
+    show_speedup(load->best, text, sizeof(text));
+    add(page, input, TOP_PLAIN, "best       %s the baseline, of what was measured here", text);
+    show_progress(load, held, progress, sizeof(progress));
+    add(page, input, TOP_PLAIN, "measured   %s", progress);
+    add(page, input, TOP_PLAIN, "jobs       %llu run, %llu wait", (unsigned long long)load->running,
+        waiting_jobs(load));
+    show_seconds(held, text, sizeof(text));
+    add(page, input, TOP_PLAIN, "devices    %s", text);
+    show_seconds(load->compile_seconds, text, sizeof(text));
+    add(page, input, TOP_PLAIN, "compilers  %s", text);
+    for (size_t i = 0; i < sizeof(stage) / sizeof(stage[0]); i++) {
+        show_seconds(seconds[i], text, sizeof(text));
+        add(page, input, TOP_PLAIN, "%-10s %s %s", i == 0 ? "time" : "", text, stage[i]);
+    }
+    for (size_t i = 0; i < input->now->devices_count; i++) {
+        const struct device_info *device = &input->now->devices[i];
+        if (device->search && is_same(device->tenant, device->search, load)) {
+            add(page, input, TOP_GOOD, "holds      %s, job %llu", device->name,
+                (unsigned long long)device->job);
+        }
+    }
 }
 
 void top_compose(struct top_page *page, const struct top_input *input)
@@ -332,6 +460,11 @@ void top_compose(struct top_page *page, const struct top_input *input)
     size_t devices = input->now->devices_count;
 
     page->count = 0;
+    if (input->view != TOP_OVERVIEW) {
+        input->view == TOP_HELP ? add_help(page, input) : add_details(page, input);
+        add(page, input, TOP_FAINT, "%s", input->message ? input->message : "any key goes back");
+        return;
+    }
     if (devices > room / 2 && devices + input->now->searches_count > room) {
         size_t others = input->now->searches_count < room - room / 2 ? input->now->searches_count
                                                                      : room - room / 2;
@@ -344,8 +477,13 @@ void top_compose(struct top_page *page, const struct top_input *input)
     add_devices(page, input, devices);
     add_searches(page, input, room - (devices < room ? devices : room));
     if (input->height != SIZE_MAX) {
-        add(page, input, TOP_FAINT, "q quit  s sort by share%s  t sort by time%s%s",
+        if (input->message) {
+            add(page, input, TOP_BAD, "%s", input->message);
+            return;
+        }
+        add(page, input, TOP_FAINT,
+            "h help  q quit  i details  c cancel  f ended  s share%s  t time%s%s",
             input->sort == TOP_BY_SHARE ? " *" : "", input->sort == TOP_BY_SECONDS ? " *" : "",
-            input->several ? "  d next daemon" : "");
+            input->several ? "  d next" : "");
     }
 }

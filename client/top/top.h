@@ -17,6 +17,8 @@ enum top_sort {
     TOP_BY_SECONDS, // by device-seconds since the daemon's start
 };
 
+enum top_view { TOP_OVERVIEW, TOP_DETAILS, TOP_HELP };
+
 enum top_style { TOP_PLAIN, TOP_TITLE, TOP_HEADER, TOP_GOOD, TOP_WARNING, TOP_BAD, TOP_FAINT };
 
 struct top_line {
@@ -35,16 +37,25 @@ struct top_input {
     const struct status *before; // an earlier reply; NULL: rates and shares since the start
     double seconds;              // time between the two replies
     enum top_sort sort;
-    bool several;  // there are several daemons; the keys include the one for the next
-    size_t width;  // columns
-    size_t height; // SIZE_MAX: a page without an end, and without the line of keys
+    bool finished;   // searches that have ended are shown, too
+    size_t selected; // which of the searches that are shown details and cancel are for
+    enum top_view view;
+    const char *message; // a question or what went wrong, instead of the keys; NULL: none
+    bool several;        // there are several daemons; the keys include the one for the next
+    size_t width;        // columns
+    size_t height;       // SIZE_MAX: a page without an end, and without the line of keys
 };
 
 // Composes the page: devices, the searches that hold them and how much they are held, the queue,
-// results per second, and searches with their device-seconds and shares and, from 100 columns on,
-// where their time went. page->count is at most height; devices and
-// searches that do not fit are counted on a line.
+// results per second, and searches with their device-seconds and shares, progress, best and problem
+// and, from 100 columns on, where their time went. Searches without a job at this look and the one
+// before have ended. The other views are everything about one search, and what the keys do.
+// page->count is at most height; devices and searches that do not fit are counted on a line.
 void top_compose(struct top_page *page, const struct top_input *input);
+
+// The search that is selected on a page of this input, or NULL when none is shown. *ret_count is
+// how many are shown.
+const struct search_load *top_selected(const struct top_input *input, size_t *ret_count);
 
 // The screen of a terminal; only one can be open. ERR_UNSUPPORTED when the terminal cannot show
 // pages.

@@ -44,7 +44,7 @@ static void search_key(const struct tune *tune, const struct problem_dir *narrow
     const struct search_options *o = tune->options;
     char *options = xasprintf(
         "%s %s %.17g %.17g %.17g %s %.17g %.17g %llu %llu %llu %llu %llu %llu %s", o->strategy,
-        o->policy, o->confidence, o->audit, o->share, o->guarantee, o->alpha, o->delta,
+        o->policy, search_confidence(o), o->audit, o->share, o->guarantee, o->alpha, o->delta,
         (unsigned long long)o->budget_ns, (unsigned long long)o->max_time_ns,
         (unsigned long long)o->measurements, (unsigned long long)o->candidates,
         (unsigned long long)o->batch, (unsigned long long)o->wide, o->seed ? o->seed : "drawn");
@@ -52,6 +52,12 @@ static void search_key(const struct tune *tune, const struct problem_dir *narrow
         char *with_lag = xasprintf("%s lag %llu", options, (unsigned long long)o->lag);
         free(options);
         options = with_lag;
+    }
+    if (o->confidence > 0 || o->weights) { // likewise
+        char *with_costs = xasprintf("%s end %.17g weights %s", options, o->confidence,
+                                     o->weights ? o->weights : "");
+        free(options);
+        options = with_costs;
     }
     struct digest_state *state = digest_begin();
     digest_add(state, narrowed->json.data, narrowed->json.len);
@@ -251,7 +257,7 @@ static int drive(struct tune_outcome *ret, const struct tune *tune,
     }
     ret->run = xstrdup(ret->resumed ? begun : *next);
     if (!run_state.finished) {
-        rc = search_drive(tune->session, run, &run_state, began_at, err);
+        rc = search_drive(tune->session, run, &run_state, began_at, NULL, err);
         if (rc != 0) {
             goto out;
         }
