@@ -1,9 +1,11 @@
 // kcast-replay, which `kcast replay` runs: it searches recorded spaces again in simulated time.
 // This file has the options and turns them into the tasks of replay/tasks.h.
+#include "client/policy/costs.h"
 #include "client/policy/policy.h"
 #include "client/policy/risk.h"
 #include "client/propose/strategy.h"
 #include "client/space/space.h"
+#include "client/space/space_warm.h"
 #include "common/err.h"
 #include "common/exit.h"
 #include "common/file.h"
@@ -12,6 +14,7 @@
 #include "common/parse.h"
 #include "common/printable.h"
 #include "common/version.h"
+#include "common/wrap.h"
 #include "replay/summary.h"
 #include "replay/summary_markdown.h"
 #include "replay/tasks.h"
@@ -24,7 +27,7 @@
 #define SPACES_MAX 256
 
 struct settings {
-    char *policy, *strategy, *methods, *sequences, *against, *budget;
+    char *policy, *strategy, *methods, *sequences, *against, *budget, *weights, *warm;
     double confidence, audit, share;
     char *guarantee;
     double alpha, delta;
@@ -50,14 +53,17 @@ static const struct option_row option_table[] = {
      "it"},
     {"against", 0, OPTION_TEXT, ROW(against), "LIST", NULL, 0, 0, NULL,
      "arms that --markdown compares each arm with; default: the control"},
-    {"confidence", 'c', OPTION_F64, ROW(confidence), "P", "0.9", 0, 1, NULL,
+    {"confidence", 'c', OPTION_F64, ROW(confidence), "P", NULL, 0.001, 1, NULL,
      "as for `kcast search`"},
+    {"weights", 0, OPTION_TEXT, ROW(weights), "LIST", NULL, 0, 0, NULL, "as for `kcast search`"},
     {"audit", 0, OPTION_F64, ROW(audit), "SHARE", "0.05", 0, 1, NULL, "as for `kcast search`"},
     {"share", 0, OPTION_F64, ROW(share), "SHARE", "0.15", 0.001, 1, NULL, "as for `kcast search`"},
     {"guarantee", 0, OPTION_CHOICE, ROW(guarantee), "KIND", RISK_GUARANTEE_DEFAULT, 0, 0,
      RISK_GUARANTEES, "as for `kcast search`, of policy risk"},
     {"alpha", 0, OPTION_F64, ROW(alpha), "SHARE", "0.1", 0.001, 0.5, NULL, "as for `kcast search`"},
     {"delta", 0, OPTION_F64, ROW(delta), "P", "0.1", 0.001, 0.5, NULL, "as for `kcast search`"},
+    {"warm", 0, OPTION_TEXT, ROW(warm), "SPACE,…", NULL, 0, 0, NULL,
+     "as for `kcast search`; the vendor is that of the first space's device"},
     {"budget", 'b', OPTION_TEXT, ROW(budget), "TIME|SHARE%", NULL, 0, 0, NULL,
      "device time of a search; \"10%\" is a tenth of what measuring the whole space takes; "
      "default: "
@@ -92,7 +98,7 @@ static const struct option_row option_table[] = {
 
 static void print_help(void)
 {
-    printable_print_lines(
+    wrap_print(
         stdout,
         "usage: kcast replay [OPTION…] SPACE…\n\n"
         "Search spaces again, in simulated time with recorded costs, many times.\n\noptions:\n");
@@ -191,11 +197,14 @@ static int replay(const struct settings *settings, char **path, size_t count, st
         .searches = settings->searches,
         .sim_daemon = {.devices = (unsigned)settings->devices,
                        .compile_slots = (unsigned)settings->compile_slots},
-        .common = {.confidence = settings->confidence,
+        .common = {.confidence =
+                       settings->confidence > 0 ? settings->confidence : POLICY_CONFIDENCE,
+                   .end_confidence = settings->confidence > 0 ? settings->confidence : NAN,
                    .audit = settings->audit,
                    .share = settings->share,
                    .guarantee = settings->guarantee,
                    .alpha = settings->alpha,
+                   .trust_by_skill = true,
                    .delta = settings->delta,
                    .measurements = settings->measurements,
                    .candidates = settings->candidates,
@@ -205,6 +214,7 @@ static int replay(const struct settings *settings, char **path, size_t count, st
         .processes = settings->jobs > 0 ? settings->jobs : (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
     };
     struct sequences *sequences = NULL;
+    struct bytes warm = {0};
     struct against against = {0};
     int rc = choose_variants(settings, variant, &tasks, &against, &sequences, err);
 
@@ -219,6 +229,10 @@ static int replay(const struct settings *settings, char **path, size_t count, st
             }
         }
     }
+    rc = cost_weights_read(&tasks.common.weights, settings->weights, err);
+    if (rc != 0) {
+        goto out;
+    }
     rc = read_budget(settings->budget, &tasks, err);
     if (rc != 0) {
         goto out;
@@ -226,6 +240,14 @@ static int replay(const struct settings *settings, char **path, size_t count, st
     rc = read_spaces(path, count, space, err);
     if (rc != 0) {
         goto out;
+    }
+    if (settings->warm) {
+        rc = space_warm_text(&warm, settings->warm,
+                             recorded_space_data(space[0])->head.device_class, err);
+        if (rc != 0) {
+            goto out;
+        }
+        tasks.common.warm = &warm;
     }
     outcome = xcalloc(tasks_count(&tasks), sizeof(*outcome));
     rc = tasks_run(&tasks, outcome, err);
@@ -239,6 +261,7 @@ static int replay(const struct settings *settings, char **path, size_t count, st
     }
 out:
     sequences_free(sequences);
+    bytes_clear(&warm);
     free(outcome);
     for (size_t i = 0; i < count && i < SPACES_MAX; i++) {
         recorded_space_free(space[i]);
@@ -248,6 +271,7 @@ out:
 
 int main(int argc, char **argv)
 {
+    file_open_standard();
     struct settings settings = {.policy = NULL};
     struct err err = ERR_INIT;
     char **argument = NULL;

@@ -153,7 +153,7 @@ static int measure_second_half(struct tenth *t, size_t first, size_t all, struct
 {
     size_t rest = t->count - first;
     struct promise *promise = xcalloc(rest + 1, sizeof(*promise));
-    int rc = group_fit(t->group, err);
+    int rc = group_fit(t->group, false, err);
 
     for (size_t i = 0; i < rest && rc == 0; i += ASK_MAX) {
         rc = ask(t, first + i, rest - i < ASK_MAX ? rest - i : ASK_MAX, promise + i, err);

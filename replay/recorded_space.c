@@ -233,6 +233,7 @@ int recorded_space_create(struct recorded_space **ret, struct space *space_take,
     c->generator.ops = &ops;
     c->generator.point_count = count;
     c->generator.axis_count = axes <= GENERATOR_AXIS_MAX ? axes : 0;
+    c->generator.is_opaque = axes == 0; // a space has parameters, but no sources
     c->entry = xcalloc(count, sizeof(*c->entry));
     for (size_t i = 0; i < count; i++) {
         const struct space_candidate *candidate = &c->space.candidate[i];

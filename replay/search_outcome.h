@@ -4,6 +4,7 @@
 #ifndef REPLAY_SEARCH_OUTCOME_H
 #define REPLAY_SEARCH_OUTCOME_H
 
+#include "client/policy/guarantee.h"
 #include <stdint.h>
 
 #define SEARCH_STEPS_MAX 64
@@ -18,13 +19,20 @@ struct search_step {
 
 struct search_outcome {
     uint64_t considered, measured, audited, trusted, records; // candidates, as the run counts them
-    uint64_t improvers;     // considered candidates that beat the incumbent of their decision
-    uint64_t missed;        // improvers that were not measured
-    double device_seconds;  // used
-    double compile_seconds; // used
-    double given_seconds;   // the budget of device time; what was used when there was none
-    double seconds;         // simulated time
-    double best_log2;       // speedup of the last incumbent; 0 is the baseline
+    uint64_t improvers;   // considered candidates that beat the incumbent of their decision
+    uint64_t missed;      // improvers that were not measured
+    uint64_t left;        // correct candidates of the space that were not measured
+    uint64_t left_better; // of these, the ones that beat the last incumbent
+    double left_log2;     // by which the best of them beats it; -infinite: none is left
+    double
+        survey[GUARANTEE_LEVELS]; // `expected` of the last survey; the first is NaN: there is none
+    double promised, kept;        // improvements by screened candidates: forecast, measured
+    double beyond_log2, stated_log2; // of client/policy/guarantee.h; NaN: nothing was said
+    double device_seconds;           // used
+    double compile_seconds;          // used
+    double given_seconds;            // the budget of device time; what was used when there was none
+    double seconds;                  // simulated time
+    double best_log2;                // speedup of the last incumbent; 0 is the baseline
     // The incumbents in order. When there are more than SEARCH_STEPS_MAX, each further one replaces
     // the last.
     struct search_step step[SEARCH_STEPS_MAX];

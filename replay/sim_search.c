@@ -49,10 +49,12 @@ static int record_start(struct sim_search *search, struct err *err)
         .strategy = xstrdup(config->strategy),
         .policy = xstrdup(config->policy),
         .confidence = config->confidence,
+        .end_confidence = config->end_confidence,
         .audit = config->audit,
         .share = config->share,
         .guarantee = config->guarantee ? xstrdup(config->guarantee) : NULL,
         .alpha = config->alpha,
+        .trust_rule = config->trust_by_skill ? RUN_TRUST_SKILL : RUN_TRUST_CALLS,
         .delta = config->delta,
         .seed = config->seed,
         .budget_seconds = config->budget_seconds,
@@ -67,6 +69,14 @@ static int record_start(struct sim_search *search, struct err *err)
         .lag = config->lag,
     };
 
+    cost_weights_put(&config->weights, &event);
+    if (config->warm) {
+        int rc = run_put_blob(search->run, config->warm->data, config->warm->len, &event.warm, err);
+        if (rc != 0) {
+            message_clear(&run_started_message, &event);
+            return rc;
+        }
+    }
     return pipeline_record(search->run, &search->run_state, RUN_STARTED, &event, err);
 }
 
@@ -126,9 +136,10 @@ int sim_search_create(struct sim_search **ret, struct sim *sim, struct sim_daemo
     if (rc != 0) {
         goto out;
     }
-    rc = pipeline_create(&search->pipeline, search->run, &search->run_state,
-                         sim_daemon_search_jobs(search->jobs),
-                         sim_worker_service(search->sim_worker), NULL, &generator, 1, err);
+    rc = pipeline_create(
+        &search->pipeline, search->run, &search->run_state, sim_daemon_search_jobs(search->jobs),
+        config->forecasts ? config->forecasts : sim_worker_service(search->sim_worker), NULL,
+        &generator, 1, err);
     if (rc != 0) {
         goto out;
     }
@@ -203,6 +214,39 @@ static void count_missed(const struct sim_search *search, struct search_outcome 
     }
 }
 
+static int by_digest(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct digest));
+}
+
+// Compares the last incumbent with everything that was not measured.
+static void count_left(const struct sim_search *search, struct search_outcome *ret)
+{
+    const struct run_state *run_state = &search->run_state;
+    const struct space *space = recorded_space_data(search->config.recorded);
+    struct digest *known = xcalloc(run_state->candidate_count + 1, sizeof(*known));
+    size_t count = 0;
+
+    for (size_t i = 0; i < run_state->candidate_count; i++) {
+        const struct run_state_candidate *c = &run_state->candidate[i];
+        if (c->result || c->object_duplicate_of != 0) {
+            known[count++] = c->proposed.source;
+        }
+    }
+    qsort(known, count, sizeof(*known), by_digest);
+    for (size_t i = 0; i < (size_t)space->head.candidates; i++) {
+        const char *name = space->candidate[i].name;
+        struct digest digest = digest_of(name, strlen(name));
+        double beyond = space_log2(&space->candidate[i]) - ret->best_log2;
+        if (!isnan(beyond) && !bsearch(&digest, known, count, sizeof(*known), by_digest)) {
+            ret->left++;
+            ret->left_better += beyond > IMPROVEMENT_MARGIN_LOG2;
+            ret->left_log2 = fmax(ret->left_log2, beyond);
+        }
+    }
+    free(known);
+}
+
 void sim_search_outcome(const struct sim_search *search, struct search_outcome *ret)
 {
     const struct run_state *run_state = &search->run_state;
@@ -217,6 +261,10 @@ void sim_search_outcome(const struct sim_search *search, struct search_outcome *
         .compile_seconds = run_state->compile_seconds,
         .seconds = search->ended_at,
         .best_log2 = run_state_incumbent_log2(run_state),
+        .left_log2 = -INFINITY,
+        .survey = {NAN},
+        .beyond_log2 = NAN,
+        .stated_log2 = NAN,
     };
     for (size_t i = 0; i < run_state->incumbent_count; i++) {
         const struct run_incumbent *event = &run_state->incumbent[i].event;
@@ -227,4 +275,13 @@ void sim_search_outcome(const struct sim_search *search, struct search_outcome *
                                                            .measured = event->measured});
     }
     count_missed(search, ret);
+    count_left(search, ret);
+    guarantee_promises(run_state, &ret->promised, &ret->kept);
+    struct guarantee guarantee = guarantee_of_run(run_state);
+    ret->beyond_log2 = guarantee.beyond_log2;
+    ret->stated_log2 = guarantee.stated_log2;
+    if (run_state->surveyed.expected_count == GUARANTEE_LEVELS &&
+        run_state->surveyed.forecast > 0) {
+        memcpy(ret->survey, run_state->surveyed.expected, sizeof(ret->survey));
+    }
 }

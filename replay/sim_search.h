@@ -4,6 +4,8 @@
 #ifndef REPLAY_SIM_SEARCH_H
 #define REPLAY_SIM_SEARCH_H
 
+#include "client/forecast/forecast_service.h"
+#include "client/policy/costs.h"
 #include "client/run/run_state.h"
 #include "common/err.h"
 #include "replay/recorded_space.h"
@@ -20,9 +22,15 @@ struct sim_search;
 struct sim_search_config {
     const struct recorded_space *recorded;
     const char *strategy, *policy;
-    bool surrogate; // whether a model makes forecasts
+    bool surrogate;                     // whether a model makes forecasts
+    struct forecast_service *forecasts; // who makes them instead of that model; NULL: nobody else
     double confidence, audit, share;
-    const char *guarantee; // for policies that certify; NULL: the default
+    bool trust_by_skill;   // as run_started.trust_rule says; false: as searches of earlier releases
+                           // did
+    double end_confidence; // as in run_started; NaN: the search uses its limits up
+    struct cost_weights weights; // all 0: the defaults
+    const struct bytes *warm;    // text of client/propose/warm.h; NULL: the search begins cold
+    const char *guarantee;       // for policies that certify; NULL: the default
     double alpha, delta;
     uint64_t seed;
     double budget_seconds;     // device time; NaN: no limit

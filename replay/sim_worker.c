@@ -51,14 +51,18 @@ static void on_asked(void *owner, uint64_t tag)
 }
 
 // Makes the answer to the request, and answers after the simulated time that this takes.
-static void answer(struct sim_worker *sim_worker, const struct forecast_request *request,
-                   struct group *group, forecast_service_callback *callback, void *owner)
+static void answer(struct forecast_service *peer, const struct run_state *run_state,
+                   const struct forecast_request *request, forecast_service_callback *callback,
+                   void *owner)
 {
+    struct sim_worker *sim_worker = sim_worker_of(peer);
+    struct group *group = sim_worker->model ? demand_group(sim_worker, run_state) : NULL;
+
     sim_worker->peer.busy = true;
     sim_worker->callback = callback;
     sim_worker->owner = owner;
     sim_worker->replies =
-        group && group_fit(group, &sim_worker->failure) == 0 &&
+        group && group_fit(group, request->screening, &sim_worker->failure) == 0 &&
         group_forecast(group, request, &sim_worker->reply, &sim_worker->failure) == 0;
     for (size_t i = 0; sim_worker->replies && i < sim_worker->reply.forecasts_count; i++) {
         sim_worker->reply.forecasts[i].engine = xstrdup("static");
@@ -70,28 +74,35 @@ static void answer(struct sim_worker *sim_worker, const struct forecast_request 
 static void ask(struct forecast_service *peer, const struct run_state *run_state, uint64_t first,
                 uint64_t last, uint64_t visible, forecast_service_callback *callback, void *owner)
 {
-    struct sim_worker *sim_worker = sim_worker_of(peer);
-    struct group *group = sim_worker->model ? demand_group(sim_worker, run_state) : NULL;
     struct forecast_request request;
 
     forecast_questions(run_state, first, last, visible, &request);
-    answer(sim_worker, &request, group, callback, owner);
+    answer(peer, run_state, &request, callback, owner);
+    forecast_questions_free(&request);
+}
+
+static void ask_again(struct forecast_service *peer, const struct run_state *run_state,
+                      const uint64_t *candidate, size_t count, uint64_t visible,
+                      forecast_service_callback *callback, void *owner)
+{
+    struct forecast_request request;
+
+    forecast_questions_again(run_state, candidate, count, visible, &request);
+    answer(peer, run_state, &request, callback, owner);
     forecast_questions_free(&request);
 }
 
 static void screen(struct forecast_service *peer, const struct run_state *run_state,
                    struct candidate_facts *facts, size_t count, uint64_t visible,
-                   forecast_service_callback *callback, void *owner)
+                   const double *beyond_log2, size_t margins, forecast_service_callback *callback,
+                   void *owner)
 {
-    struct sim_worker *sim_worker = sim_worker_of(peer);
-    struct group *group = sim_worker->model ? demand_group(sim_worker, run_state) : NULL;
     struct forecast_request request;
 
-    if (group) {
-        group_screen(group);
-    }
     forecast_screening(run_state, facts, count, visible, &request);
-    answer(sim_worker, &request, group, callback, owner);
+    request.beyond_log2 = (double *)(uintptr_t)beyond_log2; // the request is not cleared
+    request.beyond_log2_count = margins;
+    answer(peer, run_state, &request, callback, owner);
 }
 
 static void on_told(void *owner, uint64_t rows)
@@ -117,7 +128,8 @@ static void tell(struct forecast_service *peer, const struct run_state *run_stat
 
         forecast_outcomes(run_state, &next, last, OBSERVE_MAX, &observe);
         for (size_t i = 0; i < observe.outcomes_count; i++) {
-            if (outcome_is_usable(&observe.outcomes[i])) {
+            if (outcome_is_usable(&observe.outcomes[i]) ||
+                outcome_is_compile_failure(&observe.outcomes[i])) {
                 group_add(group, &observe, &observe.outcomes[i]);
             }
         }
@@ -131,7 +143,8 @@ struct sim_worker *sim_worker_create(struct sim *sim, bool model)
 {
     struct sim_worker *sim_worker = xcalloc(1, sizeof(*sim_worker));
 
-    sim_worker->peer = (struct forecast_service){.ask = ask, .screen = screen, .tell = tell};
+    sim_worker->peer = (struct forecast_service){
+        .ask = ask, .ask_again = ask_again, .screen = screen, .tell = tell};
     sim_worker->sim = sim;
     sim_worker->model = model;
     return sim_worker;

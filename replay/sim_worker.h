@@ -1,6 +1,6 @@
-// A worker in simulated time. It makes forecasts with the static engine's model (worker/model/group.h),
-// which learns from the outcomes of one search alone, and it takes a fixed simulated time for each
-// call. replay/sim_search.c is the only caller.
+// A worker in simulated time. It makes forecasts with the static engine's model
+// (worker/model/group.h), which learns from the outcomes of one search alone, and it takes a fixed
+// simulated time for each call. replay/sim_search.c is the only caller.
 #ifndef REPLAY_SIM_WORKER_H
 #define REPLAY_SIM_WORKER_H
 

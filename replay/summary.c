@@ -215,6 +215,16 @@ static void print_text(const char *key, const char *text, FILE *out)
     strbuf_release(&shown);
 }
 
+// One more member; null when it is not finite.
+static void print_number(const char *name, double value, FILE *out)
+{
+    if (isfinite(value)) {
+        printable_printf(out, ",\"%s\":%.9g", name, value);
+    } else {
+        printable_printf(out, ",\"%s\":null", name);
+    }
+}
+
 static void print_object(const struct tasks *t, const struct search_outcome *o, size_t space,
                          size_t variant, uint64_t seed, uint64_t search, FILE *out)
 {
@@ -243,6 +253,16 @@ static void print_object(const struct tasks *t, const struct search_outcome *o, 
     for (size_t i = 0; i < o->steps; i++) {
         printable_printf(out, "%s[%.9g,%.9g]", i > 0 ? "," : "", o->step[i].device_seconds,
                          o->step[i].log2);
+    }
+    printable_printf(out, "],\"left\":%llu,\"left_better\":%llu,\"promised\":%.9g,\"kept\":%g",
+                     (unsigned long long)o->left, (unsigned long long)o->left_better, o->promised,
+                     o->kept);
+    print_number("left_log2", o->left_log2, out);
+    print_number("beyond_log2", o->beyond_log2, out);
+    print_number("stated_log2", o->stated_log2, out);
+    printable_printf(out, ",\"survey\":[");
+    for (size_t i = 0; i < GUARANTEE_LEVELS && !isnan(o->survey[0]); i++) {
+        printable_printf(out, "%s%.6g", i > 0 ? "," : "", o->survey[i]);
     }
     printable_printf(out, "]");
     uint64_t launch_costs = recorded_space_data(t->space[space])->head.launch_costs;
