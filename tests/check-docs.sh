@@ -20,7 +20,7 @@ for readme in */README.md */*/README.md; do
     case $readme in build/* | docs/* | problems/*/*) ;; *) rooms+=("$readme") ;; esac
 done
 documents=(README.md CONTRIBUTING.md NEWS.md docs/*.md docs/*/*.md problems/*/*/README.md "${rooms[@]}")
-top='e2e|common|proto|contract|problem|net|daemon|exec|executor|cuda|worker|client|replay|tests|tools|scripts|problems|deploy|docs'
+top='e2e|examples|common|proto|contract|problem|net|daemon|exec|executor|cuda|worker|client|replay|tests|tools|scripts|problems|deploy|docs'
 
 # Relative links, and the headings that they name.
 anchors() { sed -nE 's/^#+ //p' "$1" | tr 'A-Z' 'a-z' | LC_ALL=C sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests of one variant and prints "N passed, N failed" last. With arguments only those: daemon/state/test_job, e2e/test_demo.sh.
-# A cmocka program counts as many tests as it reports; a shell test and a check script count as one. A shell test that cannot test
-# (all of) what it is for ends with exit code 77 and "skipped because …" as its last line: it counts as skipped, neither passed nor failed.
-# As many at once as there are processors, or $KCAST_TEST_JOBS.
+# A cmocka program counts as many tests as it reports (newer versions put the group's name before the number); a shell test and a check
+# script count as one. A shell test that cannot test (all of) what it is for ends with exit code 77 and "skipped because …" as its last line: it counts as skipped, neither passed nor failed.
+# One more at once than there are processors, because many wait most of the time; or $KCAST_TEST_JOBS.
 set -u
 cd "$(dirname "$0")/.."
 variant=${VARIANT:-debug}
@@ -10,11 +10,11 @@ bin=build/$variant
 export KCAST_BIN="$PWD/$bin/bin" KCAST_BUILD="$PWD/$bin" KCAST_ROOT="$PWD" KCAST_VARIANT=$variant
 export ASAN_OPTIONS=detect_leaks=${KCAST_LEAKS:-1}:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0 TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp:halt_on_error=1
+at_once=${KCAST_TEST_JOBS:-$(($(nproc) + 1))} # before the next line: nproc goes by OMP_NUM_THREADS
 export OMP_NUM_THREADS=1
 # The compiler that scripts/install-toolkit.sh fetched, where the machine has none of its own.
 if [ -z "${KCAST_CUDA_HOME:-}" ] && [ ! -e /usr/local/cuda ] && [ -d build/toolkit ]; then export KCAST_CUDA_HOME=$PWD/build/toolkit; fi
 limit=${KCAST_TEST_LIMIT:-900}
-at_once=${KCAST_TEST_JOBS:-$(nproc)} # most of them wait for something most of the time
 logs=$(mktemp -d); trap 'rm -rf "$logs"' EXIT
 : >"$logs/results"
 
@@ -24,9 +24,9 @@ one() {
     shift
     timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
     local p f s
-    p=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
-    f=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
-    s=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+    p=$(sed -n 's/^\[  PASSED  \] \(tests: \)\{0,1\}\([0-9]*\) test.*/\2/p' "$log" | awk '{n += $1} END {print n + 0}')
+    f=$(sed -n 's/^\[  FAILED  \] \(tests: \)\{0,1\}\([0-9]*\) test.*/\2/p' "$log" | awk '{n += $1} END {print n + 0}')
+    s=$(sed -n 's/^\[  SKIPPED \] \(tests: \)\{0,1\}\([0-9]*\) test.*/\2/p' "$log" | awk '{n += $1} END {print n + 0}')
     if [ $((p + f)) -eq 0 ]; then
         case $status in
         0) [ "$s" -gt 0 ] || p=1 ;;

@@ -24,10 +24,11 @@
 static void pack(struct strbuf *frame, enum op op, uint64_t id, const struct message *message,
                  const void *body)
 {
+    struct request request = {.op = op, .deadline_ms = 60000};
     struct err err = ERR_INIT;
 
-    frame_begin(frame);
-    if (request_pack(frame, op, id, 60000, message, body, &err) != 0) {
+    frame_begin_request(frame, (uint32_t)id);
+    if (request_pack(frame, &request, message, body, &err) != 0) {
         die(&err);
     }
     frame_end(frame);
@@ -131,14 +132,14 @@ static void make_part(const struct target *target, struct strbuf *frame, uint64_
     make_put_large(target, frame, number);
     size_t announced = frame->len;
     strbuf_release(frame);
-    size_t len = announced - FRAMES_HEAD_LEN;
-    const unsigned char head[FRAMES_HEAD_LEN] = {(unsigned char)len, (unsigned char)(len >> 8),
-                                                 (unsigned char)(len >> 16),
-                                                 (unsigned char)(len >> 24)};
-    strbuf_add(frame, head, sizeof(head));
+    frame_begin_request(frame, (uint32_t)number + 2);
     while (frame->len + sizeof(zeroes) < announced) {
         strbuf_add(frame, zeroes, sizeof(zeroes));
     }
+    size_t len = frame->len;
+    frame->len = announced;
+    frame_end(frame); // which announces more than there is
+    frame->len = len;
 }
 
 static void make_hello(const struct target *target, struct strbuf *frame, uint64_t number)
@@ -212,34 +213,25 @@ static void on_greeting(void *owner)
 {
     struct line_in *line = owner;
     struct strbuf frame = STRBUF_INIT;
-    struct strbuf packed = STRBUF_INIT;
     struct hello_request hello = {.version_min = 1, .version_max = UINT32_MAX};
+    struct request request = {.op = OP_HELLO,
+                              .token = (char *)(uintptr_t)line->attacker->target->token};
     struct err err = ERR_INIT;
 
-    if (message_pack(&hello_request_message, &hello, &packed, &err) != 0) {
-        die(&err);
-    }
-    struct request request = {.version = 1,
-                              .op = OP_HELLO,
-                              .id = 1,
-                              .token = (char *)(uintptr_t)line->attacker->target->token,
-                              .body = {(unsigned char *)packed.data, packed.len}};
-    frame_begin(&frame);
-    if (message_pack(&request_message, &request, &frame, &err) != 0) {
+    frame_begin_request(&frame, 1);
+    if (request_pack(&frame, &request, &hello_request_message, &hello, &err) != 0) {
         die(&err);
     }
     frame_end(&frame);
-    strbuf_release(&packed);
     stream_send(line->stream, &frame);
 }
 
-static bool on_frame(void *owner, const void *data, size_t len)
+static bool on_frame(void *owner, const struct frames_view *frame)
 {
     struct line_in *line = owner;
     bool first = line->sent == 0;
 
-    (void)data;
-    (void)len;
+    (void)frame;
     fill(line); // the daemon takes large requests once it has answered the HELLO
     return first || line->attacker->attack->reads;
 }
@@ -262,7 +254,7 @@ static void on_end(void *owner, const struct err *why)
 static void connect_one(struct line_in *line)
 {
     const struct target *target = line->attacker->target;
-    const struct stream_config config = {.frame_max = (size_t)32 << 20,
+    const struct stream_config config = {.message_max = (size_t)32 << 20,
                                          .tls = target->tls,
                                          .tls_host = target->host,
                                          .on_greeting = on_greeting,

@@ -1,9 +1,9 @@
 // What one tenant can do to another. A private kcastd on tls://, whose devices are drained and of
-// whose blobs 64 MiB are kept; the tenant mallory has queued 4096 jobs. It then attacks in every way
-// that attack.c knows, one after the other. Meanwhile another tenant makes one call after the other
-// and times it: small ones that the loop answers (STATUS, WAIT, BLOB_HAVE, SUBMIT of a known job),
-// and some that wait for the disk (SUBMIT of a new job, BLOB_PUT). An administrator connects anew.
-// Last the daemon's peak resident memory since the attack began, and what the blobs take.
+// whose blobs 64 MiB are kept; the tenant mallory has queued 4096 jobs. It then attacks in every
+// way that attack.c knows, one after the other. Meanwhile another tenant makes one call after the
+// other and times it: small ones that the loop answers (STATUS, WAIT, BLOB_HAVE, SUBMIT of a known
+// job), and some that wait for the disk (SUBMIT of a new job, BLOB_PUT). An administrator connects
+// anew. Last the daemon's peak resident memory since the attack began, and what the blobs take.
 //  bench_attack [SECONDS [NAME]]        of each attack, default 5; only those whose name has NAME
 #include "common/clock.h"
 #include "common/file.h"

@@ -1,7 +1,7 @@
 // What the compiler costs for the candidates of a template: processor seconds of kcast-exec
-// cuda-compile and its children, without their start, for each way in which candidates are compiled.
-// Needs a CUDA toolkit and no GPU. Points are drawn from the template; the hidden shapes are the
-// same in every run.
+// cuda-compile and its children, without their start, for each way in which candidates are
+// compiled. Needs a CUDA toolkit and no GPU. Points are drawn from the template; the hidden shapes
+// are the same in every run.
 //  bench_compile PROBLEM… [-n POINTS]      names or folders of problems; default 12 points of each
 #include "client/problem/problem_dir.h"
 #include "common/clock.h"

@@ -1,11 +1,11 @@
 // How busy one search keeps pools of 1, 2, 4 and 8 devices: in simulated time, of a space that is
 // made up, with 16 compile slots for each device. Service times are drawn anew for each candidate
 // and spread as those of an H200 (log-normal); a worker answers as replay/sim_worker.h says. Each
-// pool is searched twice: with the two batches under way that one device gets, and with what
-// client/search/pipeline_width.h settles for the pool. Decisions, and so the figures, depend on
-// nothing else.
+// pool is searched twice: with two batches under way, and with what client/search/pipeline_width.h
+// settles for the pool. Decisions, and so the figures, depend on nothing else.
 //  bench_pipeline [COMPILE [MEASURE [CANDIDATES]]]     seconds of a compilation and a measurement;
 //                                                      default: 1 0.1 600
+#include "client/run/run.h"
 #include "client/search/pipeline_width.h"
 #include "common/err.h"
 #include "common/mem.h"
@@ -166,7 +166,7 @@ static void print_pool(const struct recorded_space *recorded, const char *name, 
                        uint64_t candidates)
 {
     const struct policy *policy = policy_find(name);
-    struct pipeline_width narrow = {.batch = 4}, settled = {.batch = 4};
+    struct pipeline_width narrow = {.batch = 4, .lag = RUN_LAG_DEFAULT}, settled = {.batch = 4};
 
     pipeline_width_settle(&narrow, policy, &(struct pipeline_capacity){.devices = 1});
     pipeline_width_settle(
@@ -175,14 +175,12 @@ static void print_pool(const struct recorded_space *recorded, const char *name, 
                                     .compile_slots = (uint64_t)SLOTS * devices,
                                     .worker_seconds = policy->blind ? NAN : SIM_WORKER_FORECAST_S});
     print_row(recorded, name, devices, candidates, narrow);
-    if (devices > 1) {
-        print_row(recorded, name, devices, candidates, settled);
-    }
+    print_row(recorded, name, devices, candidates, settled);
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const policies[] = {"all", "threshold"};
+    static const char *const policies[] = {"all", "rank", "threshold"};
     struct service service = {.compile = 1, .measure = 0.1};
     double candidates = 600;
     struct err err = ERR_INIT;

@@ -333,8 +333,8 @@ static void print_fairness(const struct bench *bench)
 }
 
 // A search of its own uses every device until all of them have their processes: else those of the
-// others that come first pay for the start, and the rest catch up for a long time, because no search
-// may hold many more devices than its share.
+// others that come first pay for the start, and the rest catch up for a long time, because no
+// search may hold many more devices than its share.
 static void wake_devices(struct bench *bench, unsigned ms)
 {
     struct sharer first = {.bench = bench, .weight = bench->weight, .ms = ms};

@@ -52,7 +52,7 @@ static void forecast_one(struct search *search, struct space_point *point, struc
     request.candidates_count = 1;
     struct forecast_reply reply;
     struct err err = ERR_INIT;
-    if (group_fit(search->group, &err) < 0 ||
+    if (group_fit(search->group, false, &err) < 0 ||
         group_forecast(search->group, &request, &reply, &err) < 0) {
         fail(&err);
     }
@@ -107,7 +107,8 @@ static void consider(struct search *search, size_t index, uint64_t seed)
         forecast.p_improves = answer.p_improves;
         forecast.p_correct = answer.p_correct;
         if (!forecast.reason) {
-            forecast.confidence = decisions_confidence(search->calls, forecast.p_improves);
+            forecast.confidence =
+                decisions_confidence(search->calls, forecast.p_improves, search->incumbent);
         }
     }
     bool improves = point.correct && point.log2 > search->incumbent;
@@ -130,7 +131,8 @@ static void consider(struct search *search, size_t index, uint64_t seed)
         (void)recal_add(search->recalibration, &scope, &raw, &known);
         recal_refit(search->recalibration);
         if (forecast.trained_rows > 0) {
-            decisions_add(search->calls, forecast.p_improves, improves, outcome.propensity);
+            decisions_add(search->calls, forecast.p_improves, improves, outcome.propensity,
+                          search->incumbent);
         }
         group_add(search->group, &context, &outcome);
         search->variant->measured++;

@@ -1,5 +1,6 @@
-// Fresh processes and parking on a core, with the real sandbox: what a runner and a fresh child of it cost by the size of tensors,
-// what an empty launch costs, and by how much the clock of a parked child moves, alone and beside a program that wants the core.
+// Fresh processes and parking on a core, with the real sandbox: what a runner and a fresh child of
+// it cost by the size of tensors, what an empty launch costs, and by how much the clock of a parked
+// child moves, alone and beside a program that wants the core.
 //  bench_renew [LAUNCHES]      default 20000
 #include "common/clock.h"
 #include "common/file.h"

@@ -1,10 +1,10 @@
 // Round trips on loopback against a private kcastd, over one connection and over many: STATUS, of
 // the daemon and of one job; SUBMIT and WAIT of a finished job; and what a search does about a
-// candidate that the cache has (SUBMIT with a new key, WAIT, and an ACK for every 64). Then the same
-// with 100,000 jobs queued, and the memory that these take. Client and daemon share the machine. While jobs are queued the
-// devices are drained, so that no job runs and only requests are measured.
-// With a URL, the daemon there is used instead. It must have no jobs and allow a search to queue
-// 4,096. A tls:// URL uses the certificates and the token that kcast would use.
+// candidate that the cache has (SUBMIT with a new key, WAIT, and an ACK for every 64). Then the
+// same with 100,000 jobs queued, and the memory that these take. Client and daemon share the
+// machine. While jobs are queued the devices are drained, so that no job runs and only requests are
+// measured. With a URL, the daemon there is used instead. It must have no jobs and allow a search
+// to queue 4,096. A tls:// URL uses the certificates and the token that kcast would use.
 //  bench_requests [SECONDS [URL]]
 #include "client/pool/job_client.h"
 #include "client/problem/problem_dir.h"

@@ -1,10 +1,11 @@
 // Does what kcast measures agree with what a program sees that streams new data? For points of the
 // problems' templates this prints times and speedups as the daemon measures them and as a loop in
 // this process sees them (tests/bench/stream_loop.h), to which new data comes in three ways: it is
-// drawn in place, it is copied, or another process copies it. Daemon and loops take turns, each with
-// fresh memory; medians over the turns are printed.
+// drawn in place, it is copied, or another process copies it. Daemon and loops take turns, each
+// with fresh memory; medians over the turns are printed.
 //  bench_stream [POINTS [ROUNDS [TURNS [PROBLEM…]]]]   points of each template, default 3; blocks of
-//                            four calls of a turn, default 24; turns, default 3; default all problems
+//                            four calls of a turn, default 24; turns, default 3; default all
+//                            problems
 #include "client/pool/job_client.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"

@@ -1,8 +1,8 @@
-// New data for a tensor, as a program would get it that has never heard of kernelcast: values of the
-// distribution that docs/problems.md documents, by generators and methods that have nothing in
-// common with those of the executor (executor/inputs.h, executor/input_table.h). The benchmarks that
-// stream new data (tests/bench/bench_stream.c, tests/gpu/stream.c) fill their inputs with it. It must
-// not know where the data goes.
+// New data for a tensor, as a program would get it that has never heard of kernelcast: values of
+// the distribution that docs/problems.md documents, by generators and methods that have nothing in
+// common with those of the executor (executor/inputs.h, executor/input_table.h). The benchmarks
+// that stream new data (tests/bench/bench_stream.c, tests/gpu/stream.c) fill their inputs with it.
+// It must not know where the data goes.
 #ifndef TESTS_BENCH_DRAW_H
 #define TESTS_BENCH_DRAW_H
 
@@ -23,8 +23,8 @@ MUST_CHECK int draw_create(struct draw **ret, const struct tensor *tensor, uint6
                            struct err *err);
 void draw_free(struct draw *draw); // NULL is fine
 
-// Fills out[0 .. count) with elements of the tensor's type; each call gives new ones. last_extent is
-// the length of the last axis, which is the row of a one-hot tensor; it divides count.
+// Fills out[0 .. count) with elements of the tensor's type; each call gives new ones. last_extent
+// is the length of the last axis, which is the row of a one-hot tensor; it divides count.
 void draw_fill(struct draw *draw, size_t count, size_t last_extent, void *out);
 
 #endif

@@ -123,8 +123,8 @@ void point_release(struct point *point)
 
 // ---- all turns ----
 
-// The median over turns of the double that lies `offset` bytes into each measurement; turns in which
-// it is NaN do not count.
+// The median over turns of the double that lies `offset` bytes into each measurement; turns in
+// which it is NaN do not count.
 static double median_of(const struct point *point, size_t offset)
 {
     double value[POINT_TURNS_MAX];

@@ -33,9 +33,9 @@ struct point {
     size_t turns; // measurements that there are
 };
 
-// Looks for a point that the daemon calls correct and `usable` likes, from the one at `share` of the
-// template (0 to 1) on, in large steps. usable, which may be NULL, is asked first. Returns false when
-// none of many is. The point has one measurement then; point_release frees it.
+// Looks for a point that the daemon calls correct and `usable` likes, from the one at `share` of
+// the template (0 to 1) on, in large steps. usable, which may be NULL, is asked first. Returns
+// false when none of many is. The point has one measurement then; point_release frees it.
 bool point_find(struct point *ret, struct job_client *pool, const struct problem_dir *dir,
                 struct template *template, double share,
                 bool (*usable)(void *owner, const struct point *point), void *owner);

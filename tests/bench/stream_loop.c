@@ -235,8 +235,8 @@ static bool call_once(struct stream_loop *loop, const struct shape_case *shape,
     return wall_ns - writing.cpu_ns - *ret < AWAY_NS;
 }
 
-// Calls the arm until nobody else had the core. Returns whether that has succeeded. *spare is how many
-// calls may be made again.
+// Calls the arm until nobody else had the core. Returns whether that has succeeded. *spare is how
+// many calls may be made again.
 static bool call(struct stream_loop *loop, const struct shape_case *shape,
                  const struct tensors *tensors, size_t arm, int64_t *spare, double *ret)
 {

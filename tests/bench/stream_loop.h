@@ -1,11 +1,11 @@
 // A program that streams new data through code for a core: a loop that gets new inputs by a
-// generator of its own (tests/bench/draw.h) and calls two arms in turns, with nothing in between: no
-// sandbox, no poison. It times each call by the thread's processor clock; a call is made again, with
-// new data, when another program had the core between the first new byte and the result, and a block
-// in which that does not help does not count. tests/bench/bench_stream.c
-// compares it with what the daemon measures. Of the project it uses the contract alone: shapes,
-// distributions, and how an entry is called. It must not know how kcast measures. An error ends the
-// program with a sentence (die in tests/bench/samples.h).
+// generator of its own (tests/bench/draw.h) and calls two arms in turns, with nothing in between:
+// no sandbox, no poison. It times each call by the thread's processor clock; a call is made again,
+// with new data, when another program had the core between the first new byte and the result, and a
+// block in which that does not help does not count. tests/bench/bench_stream.c compares it with
+// what the daemon measures. Of the project it uses the contract alone: shapes, distributions, and
+// how an entry is called. It must not know how kcast measures. An error ends the program with a
+// sentence (die in tests/bench/samples.h).
 #ifndef TESTS_BENCH_STREAM_LOOP_H
 #define TESTS_BENCH_STREAM_LOOP_H
 
@@ -41,8 +41,8 @@ struct stream_loop {
 void stream_loop_open(struct stream_loop *loop, const struct problem *problem);
 void stream_loop_close(struct stream_loop *loop);
 // Runs `rounds` blocks of one shape in fresh memory, on the core where it happens to be. *ret
-// becomes the median of the blocks' ratios and of the times of each arm; NaN when less than a quarter
-// of the blocks count.
+// becomes the median of the blocks' ratios and of the times of each arm; NaN when less than a
+// quarter of the blocks count.
 void stream_loop_run(struct stream_loop *loop, const struct shape_case *shape,
                      enum stream_filler filler, struct point_case *ret);
 

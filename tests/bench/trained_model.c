@@ -90,7 +90,7 @@ void trained_model_init(struct trained_model *ret, const struct space *space, si
     }
     ret->group = group_create(space->head.problem, space->head.device_class);
     learn(ret);
-    if (group_fit(ret->group, &err) != 0) {
+    if (group_fit(ret->group, false, &err) != 0) {
         die(&err);
     }
 }

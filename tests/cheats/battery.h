@@ -1,10 +1,10 @@
 // Measures composed candidates on all cores and compares each with its honest twin.
 //
-// A trial is one mechanism on one problem with one seed. It is a breach when the candidate is called
-// FASTER and the lower end of its interval is above 1.02 times the upper end of its twin's, or when
-// kcast-exec gives no outcome at all, which is how a candidate takes a device down. The twin is
-// measured with the same plan and seed just after it. A breach is measured again with two other
-// seeds, twin included, and counts when one of them is a breach too; of the twins so far the
+// A trial is one mechanism on one problem with one seed. It is a breach when the candidate is
+// called FASTER and the lower end of its interval is above 1.02 times the upper end of its twin's,
+// or when kcast-exec gives no outcome at all, which is how a candidate takes a device down. The
+// twin is measured with the same plan and seed just after it. A breach is measured again with two
+// other seeds, twin included, and counts when one of them is a breach too; of the twins so far the
 // highest upper end is taken. Every measurement is a process of kcast-exec of its own, as it is for
 // the daemon.
 #ifndef TESTS_CHEATS_BATTERY_H
@@ -55,8 +55,8 @@ void battery_open(struct battery *battery, const char *folder, const char *conta
                   uint64_t seed);
 void battery_close(struct battery *battery);
 
-// Makes the trials: so many rounds, in each of which each mechanism meets one problem, so that seven
-// rounds are all problems; in each round in an order that follows from the seed.
+// Makes the trials: so many rounds, in each of which each mechanism meets one problem, so that
+// seven rounds are all problems; in each round in an order that follows from the seed.
 void battery_plan(struct battery *battery, size_t rounds);
 // Runs them, one worker for each core that this process may use, round after round.
 void battery_run(struct battery *battery);

@@ -5,6 +5,7 @@
 
 #include "tests/client/forecast/fake_worker.h"
 #include "tests/client/pool/fake_jobs.h"
+#include "tests/support/own_url.h"
 
 static inline void fake_on_daemon(void *owner, struct exchange *exchange,
                                   const struct request *request)
@@ -97,6 +98,7 @@ static inline void fake_on_signal(uv_signal_t *signal, int number)
 {
     struct fake *fake = signal->data;
     (void)number;
+    memset(fake->first_told, 0, sizeof(fake->first_told));
     while (fake->told_count > 0) {
         free(fake->told[--fake->told_count]);
     }
@@ -145,7 +147,7 @@ static inline void fake_serve(int fd, uint64_t seed, const char *pool,
     }
     fake->worker_config = config;
     fake->worker_config.on_request = fake_on_worker;
-    fake->worker_config.url = "tcp://127.0.0.1:0";
+    fake->worker_config.url = own_url();
     fake_open_worker(fake);
     fake->worker_config.url = xstrdup(service_url(fake->worker)); // the same when it comes again
     uv_timer_init(&fake->loop, &fake->leave);
@@ -200,7 +202,7 @@ static inline void fake_start_at(struct fake_process *ret, uint64_t seed, const 
 
 static inline void fake_start(struct fake_process *ret, uint64_t seed)
 {
-    fake_start_at(ret, seed, "tcp://127.0.0.1:0");
+    fake_start_at(ret, seed, own_url());
 }
 
 static inline void fake_stop(struct fake_process *process)

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,9 +136,35 @@ static void bytes_copy_and_clear(void **state)
     bytes_clear(NULL);
 }
 
+// A message of 200 kB after the other finds its pages where the one before has left them.
+static void freed_buffers_are_used_again(void **state)
+{
+    enum { ROUNDS = 200, LEN = 200000, PAGES = LEN / 4096 };
+    struct rusage before, after;
+
+    (void)state;
+    mem_reuse_buffers();
+    for (int i = 0; i < ROUNDS + 10; i++) {
+        if (i == 10) {
+            assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+        }
+        char *in = xmalloc(LEN);
+        memset(in, i, LEN);
+        char *out = xmemdup(in, LEN);
+        assert_int_equal(out[LEN - 1], (char)i);
+        free(in);
+        free(out);
+    }
+    assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+#ifndef __SANITIZE_ADDRESS__ // which keeps what was freed out of use
+    assert_true(after.ru_minflt - before.ru_minflt < ROUNDS * PAGES / 10);
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freed_buffers_are_used_again),
         cmocka_unit_test(sizes_of_zero_give_a_pointer),
         cmocka_unit_test(copies_are_equal_and_separate),
         cmocka_unit_test(an_array_grows_one_by_one),

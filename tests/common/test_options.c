@@ -232,6 +232,9 @@ static void usage_errors_name_option_and_reason(void **state)
     } bad[] = {
         {{"--nope=1"}, "--nope", "unknown"},
         {{"--job=1"}, "--job", "unknown"}, // no abbreviations
+        {{"--job=1"}, "--job", "did you mean --jobs?"},
+        {{"--tiemout", "1s"}, "--tiemout", "did you mean --timeout?"},
+        {{"--frobnicate"}, "--frobnicate", "--help lists all"},
         {{"-x"}, "-x", "unknown"},
         {{"-qx"}, "-x", "unknown"},
         {{"--"
@@ -383,6 +386,59 @@ static void ini_that_is_missing_or_binary_is_refused(void **state)
     options_release(table, &target);
 }
 
+static void values_of_a_list_are_kept_in_order(void **state)
+{
+    struct option_row rows[] = {
+        {.name = "define",
+         .letter = 'D',
+         .type = OPTION_TEXTS,
+         .argument = "NAME=VALUE",
+         .help = "x"},
+        {0},
+    };
+    char *argv[] = {(char *)"program", (char *)"--define", (char *)"A=1", (char *)"-DB=2", NULL};
+    char *broken[] = {(char *)"program", (char *)"--define=A\nB", NULL};
+    char *field = NULL, **args;
+    size_t count;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(options_parse(rows, &field, 4, argv, &args, &count, &err), 0);
+    free(args);
+    assert_string_equal(field, "A=1\nB=2");
+    assert_int_equal(options_parse(rows, &field, 2, broken, &args, &count, &err), ERR_USAGE);
+    assert_string_equal(field, "A=1\nB=2");
+    options_release(rows, &field);
+    assert_null(field);
+}
+
+static void lines_of_help_end_between_words_at_the_width(void **state)
+{
+    static const char words[] = "words that go on and on and on until they do not";
+    struct option_row rows[] = {
+        {.name = "many", .type = OPTION_U64, .argument = "N", .default_text = "3", .help = words},
+        {.name = "a-name-that-leaves-no-room",
+         .type = OPTION_TEXT,
+         .argument = "LONG",
+         .help = "x"},
+        {0},
+    };
+    char text[4096] = "";
+    FILE *file = fmemopen(text, sizeof(text), "w");
+
+    (void)state;
+    assert_non_null(file);
+    assert_int_equal(setenv("COLUMNS", "60", 1), 0);
+    options_print(rows, file);
+    assert_int_equal(unsetenv("COLUMNS"), 0);
+    fclose(file);
+    assert_string_equal(text, "      --many=N                  words that go on and on and\n"
+                              "                                on until they do not\n"
+                              "                                (default: 3)\n"
+                              "      --a-name-that-leaves-no-room=LONG\n"
+                              "                                x\n");
+}
+
 static void help_shows_every_row_aligned_with_default(void **state)
 {
     char text[4096] = "";
@@ -420,6 +476,8 @@ int main(void)
         cmocka_unit_test(empty_command_line_is_fine),
         cmocka_unit_test(usage_errors_name_option_and_reason),
         cmocka_unit_test(ini_sets_fields_by_option_name),
+        cmocka_unit_test(values_of_a_list_are_kept_in_order),
+        cmocka_unit_test(lines_of_help_end_between_words_at_the_width),
         cmocka_unit_test(empty_ini_changes_nothing),
         cmocka_unit_test(ini_errors_name_file_and_line),
         cmocka_unit_test(ini_line_that_is_too_long_is_refused_and_not_cut),

@@ -87,10 +87,11 @@ for i in 0 1 2; do
     wait "${pids[i]}" || fail "the search of ${people[i]} fails"
     grep -q 'considered 16' "$work/${people[i]}-first.log" || fail "the search of ${people[i]} has not considered all"
 done
-operator top >"$work/top.log" || fail 'no kcast top'
-for name in "${people[@]}"; do grep -qE "^ *[1-9][0-9.]*%.* $name/hill-" "$work/top.log" || fail "top shows no share of $name"; done
-inside runuser -l ann -c "kcast --no-worker --pool $pool top" >"$work/own.log" || fail 'no kcast top for ann'
-grep -q ann/ "$work/own.log" && ! grep -qE 'ben/|eva/' "$work/own.log" || fail "ann sees: $(cat "$work/own.log")"
+operator --json top >"$work/top.log" || fail 'no kcast top'
+for name in "${people[@]}"; do grep -qE "\"$name\", *\"search\": *\"hill-" "$work/top.log" || fail "top does not show the search of $name: $(cat "$work/top.log")"; done
+operator top | grep -q '^3 searches have ended' || fail 'top does not say that all searches have ended'
+inside runuser -l ann -c "kcast --no-worker --pool $pool --json top" >"$work/own.log" || fail 'no kcast top for ann'
+grep -q '"ann"' "$work/own.log" && ! grep -qE '"(ben|eva)"' "$work/own.log" || fail "ann sees: $(cat "$work/own.log")"
 inside runuser -l ann -c "kcast --no-worker --pool $pool drain cpu0" >/dev/null 2>"$work/drain.log" && fail 'ann may drain a device'
 
 # ---- while a search runs ----

@@ -83,7 +83,7 @@ alice() { HOME=$all/home exec "$bin/kcast" "$@"; } # in a subshell or in the bac
 begin() {
     local name=$1 pool=$2
     shift 2
-    alice --pool "$pool" --no-worker --json search "$hill" --generator "pool:$dir/candidates" --candidates $CANDIDATES --batch 4 --seed 2 \
+    alice --pool "$pool" --no-worker --json search "$hill" --generator "pool:$dir/candidates" --candidates $CANDIDATES --batch 4 --seed 2 --play-off 0 \
         --run "$dir/$name.run" "$@" >"$dir/$name.out" 2>"$dir/$name.err" &
     client=$!
     pids+=($client)

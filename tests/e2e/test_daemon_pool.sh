@@ -14,14 +14,14 @@ trap cleanup EXIT
 die() { echo "FAILED: $*"; tail -n 5 "$dir"/*.log 2>/dev/null || :; exit 1; }
 . "$(dirname "$0")/programs.sh"
 
-field() { sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p"; }
+field() { tail -n 1 | sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p"; }
 measured_at() { "$bin/kcast" export "$dir/$1.run" --events | grep '"measured"' | grep -c "\"pool\":\"$2\"" || :; }
 
 try_sandbox
 serve() { start kcastd "$1" --state="$dir/$1" --sandbox="$sandbox" --listen="$2"; } # NAME URL: a daemon
 serve a tcp://127.0.0.1:0
 a=$started_pid a_url=$started_url
-serve b tcp://127.0.0.1:0
+serve b "tcp://$own_host:0" # it will come again, there
 b=$started_pid b_url=$started_url
 kcast() { "$bin/kcast" --no-worker --pool="$a_url,$b_url" "$@"; }
 search() { # NAME OPTION… : 24 candidates
@@ -74,6 +74,7 @@ kcast quarantine "$b_url/$device" --reason 'wrong results' || die "quarantine of
 ! "$bin/kcast" --no-worker --pool="$a_url" status | grep -q quarantined || die "a is in quarantine, too"
 kcast probe "$b_url/$device" >"$dir/probed" || die "probe of $b_url/$device: $(cat "$dir/probed")"
 grep -q "^$device works" "$dir/probed" || die "the probe says: $(cat "$dir/probed")"
+grep -qE '^  memory_bytes +[0-9]+$' "$dir/probed" || die "the probe does not say the memory in bytes: $(cat "$dir/probed")"
 kcast top >"$dir/top"
 for url in $a_url $b_url; do grep -q "^kcast top  $url" "$dir/top" || die "no page of $url: $(cat "$dir/top")"; done
 [ "$(kcast --json top | grep -c '"devices":\[{')" -eq 2 ] || die "top --json of two daemons"

@@ -43,7 +43,7 @@ metric() {
     tr -d '\r' <&3 | awk -v name="llamacpp:$1" '$1 == name {printf "%d\n", $2}'
     exec 3>&-
 }
-field() { sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p" "$dir/search.json"; }
+field() { tail -n 1 "$dir/search.json" | sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p"; }
 
 start_server() { # one thread: several wait for each other by spinning, and on a busy machine hardly get on
     start server 'listening' "$model/llama-server" -m "$model/smollm2.gguf" --host 127.0.0.1 --port 0 -c 8192 -np 1 -t 1 --metrics --offline

@@ -16,7 +16,7 @@ die() { echo "FAILED: $*"; tail -n 5 "$dir"/*.log 2>/dev/null || :; exit 1; }
 
 gone() { timeout 30 tail --pid="$1" -f /dev/null || die "process $1 is still there"; }
 count() { "$bin/kcast" export "$1" --events | grep -c "\"$2\"" || :; }
-field() { sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p"; }
+field() { tail -n 1 | sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p"; }
 
 # The wall time of a search, as the JSON in this file has it, is divided without a rest, and it did something in each of these parts.
 divided() {
@@ -79,7 +79,7 @@ status=0
 # ---- the same with a daemon and a worker of our own ----
 start kcast-worker worker --listen=tcp://127.0.0.1:0 --state="$dir/worker"
 worker=$started_pid worker_url=$started_url
-start kcastd daemon --listen=tcp://127.0.0.1:0 --state="$dir/daemon" --sandbox="$sandbox"
+start kcastd daemon --listen="tcp://$own_host:0" --state="$dir/daemon" --sandbox="$sandbox"
 daemon=$started_pid daemon_url=$started_url
 kcast() { "$bin/kcast" --pool="$daemon_url" --worker="$worker_url" "$@"; }
 search() { kcast -q search "$hill" --candidates 20 --batch 4 --seed 2 "$@"; }

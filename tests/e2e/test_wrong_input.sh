@@ -175,8 +175,8 @@ LINES_MAX=4 expect 3 'worker.db' "$bin/kcast-worker" --listen tcp://127.0.0.1:0 
 LINES_MAX=4 expect 3 "$work/no.ini" "$bin/kcastd" --config "$work/no.ini"
 printf '[kcastd]\nfrob = 1\n' >c.ini
 LINES_MAX=4 expect 3 'c.ini:2' "$bin/kcastd" --config c.ini
-LINES_MAX=4 expect 9 'not on loopback' "$bin/kcastd" --listen tcp://0.0.0.0:0 --state s2
-LINES_MAX=4 expect 6 'state' "$bin/kcastd" --listen tcp://127.0.0.1:0 --state state
+LINES_MAX=4 expect 13 'not on loopback' "$bin/kcastd" --listen tcp://0.0.0.0:0 --state s2
+LINES_MAX=4 expect 12 'state' "$bin/kcastd" --listen tcp://127.0.0.1:0 --state state
 
 kill $daemon
 wait $daemon

@@ -29,6 +29,7 @@ struct fixture {
     size_t timeless_every; // in every so many blocks one launch takes no time; 0: none
     size_t void_every;     // every so many blocks is void; 0: none, 1: all
     size_t escaped_every;  // of these, every so many are of state BLOCK_ESCAPED; 0: none
+    double escaped_ns;     // of every launch of the second arm by the wall clock; 0: the same
     size_t voids;
     size_t failing;         // the block that does not succeed, counted from 1; 0: none
     int with;               // what that block returns
@@ -59,7 +60,8 @@ static inline int run_block(void *owner, struct timed_case *timed, struct timing
     f->log[f->blocks++].of = timed;
     for (size_t i = 0; i < 2; i++) {
         ret->cpu[0][i] = ret->wall[0][i] = f->first_ns[i] * exp2(off);
-        ret->cpu[1][i] = ret->wall[1][i] = f->second_ns[number][i];
+        ret->cpu[1][i] = f->second_ns[number][i];
+        ret->wall[1][i] = f->escaped_ns > 0 ? f->escaped_ns : ret->cpu[1][i];
     }
     if (f->spike_every > 0 && f->blocks % f->spike_every == 0) {
         ret->cpu[0][1] *= 16;

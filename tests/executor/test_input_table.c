@@ -2,6 +2,7 @@
 #include "common/stats.h"
 #include "executor/input_table.h"
 #include "executor/inputs.h"
+#include "tests/executor/inverse_hash.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -211,9 +212,33 @@ static void elements_that_depend_on_each_other_are_exact(void **state)
     free(x);
 }
 
+// ---- the key ----
+
+// A uniform element between the first two whole quantiles shows all bits that it was made of. A
+// candidate that had the key of its inputs from them could do without reading the rest.
+static void no_element_betrays_the_key(void **state)
+{
+    const uint64_t key = 0x123456789abcdef1ULL;
+    struct drawn d = open_table(DTYPE_F64, VALUES_UNIFORM, 0, 1);
+    double *values = draw(&d, key);
+    size_t shown = 0;
+
+    (void)state;
+    assert_int_equal(key_of(inputs_bits(key, 5), 5), key);
+    for (size_t i = 0; i < COUNT; i++) {
+        if (values[i] >= 0x1p-12 && values[i] < 0x1p-11) {
+            assert_int_not_equal(key_of((uint64_t)ldexp(values[i], 64), i), key);
+            shown++;
+        }
+    }
+    assert_true(shown > 20);
+    free(values);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_element_betrays_the_key),
         cmocka_unit_test(normal_has_its_moments_and_tails),
         cmocka_unit_test(another_key_changes_every_element_of_a_real_tensor),
         cmocka_unit_test(uniform_and_wide_stay_within_their_bounds),

@@ -133,31 +133,65 @@ static void no_content_is_launched_twice(void **state)
     }
 }
 
-// Also when blocks are void, every superblock has its share.
-static void launches_are_judged_in_each_superblock(void **state)
+static unsigned judged_in(const struct fixture *f, size_t block)
+{
+    return (f->log[block].judge & 1) + (f->log[block].judge >> 1 & 1);
+}
+
+static void launches_are_judged_in_proportion(void **state)
 {
     struct fixture *f = *state;
-    size_t judged[TIMING_BLOCKS_MAX] = {0}, first_two = 0;
+    unsigned first = 0, later = 0;
 
     f->noise_log2 = 3;
     f->first_ns[0] = f->first_ns[1] = 1000;
     f->void_every = 7;
     run(f);
     for (size_t i = 0; i < f->blocks; i++) {
-        bool is_void = (i + 1) % f->void_every == 0;
         if (i == 0 || f->log[i].superblock != f->log[i - 1].superblock) {
             assert_int_equal(f->log[i].judge, 0); // it does not count
-        } else if (!is_void) {
-            unsigned bits = (f->log[i].judge & 1) + (f->log[i].judge >> 1 & 1);
-            judged[f->log[i].superblock] += bits;
-            first_two += i <= 2 ? bits : 0;
+        } else if (f->log[i].superblock == 1) {
+            first += judged_in(f, i);
+        } else {
+            later += judged_in(f, i);
         }
     }
-    assert_int_equal(judged[1], 4);
-    assert_true(first_two >= 1);
-    for (size_t i = 2; i <= f->superblocks; i++) {
-        assert_int_equal(judged[i], 1);
+    assert_true(first >= 1);
+    assert_true(later > 30 && later < 75); // of some 580 launches
+}
+
+// A candidate sees by the time between blocks which launches were judged.
+static void what_was_judged_says_nothing_about_what_will_be(void **state)
+{
+    enum { RUNS = 600 };
+    struct fixture *f = *state;
+    const struct fixture fresh = *f;
+    unsigned after[2] = {0}, of[2] = {0}, none = 0;
+
+    for (size_t r = 0; r < RUNS; r++) {
+        *f = fresh;
+        f->timing.owner = f;
+        f->timing.rng = &f->rng;
+        stats_rng_init(&f->rng, r, 1);
+        run(f);
+        assert_int_equal(f->blocks, TIMING_FIRST_LOOK + 1);
+        unsigned sum = 0;
+        for (size_t i = 1; i < f->blocks; i++) {
+            unsigned judged = judged_in(f, i);
+            size_t before = i > 1 && judged_in(f, i - 1) > 0;
+
+            sum += judged;
+            if (i > 1 && i + 1 < f->blocks) {
+                after[before] += judged;
+                of[before] += 2;
+            }
+        }
+        none += sum == 0;
     }
+    double share[2] = {(double)after[0] / of[0], (double)after[1] / of[1]};
+    assert_true(fabs(share[0] - share[1]) < 0.03);
+    assert_true(fabs(share[0] - 0.3125) < 0.03);
+    assert_int_equal(none, 0);
 }
 
 static void void_blocks_are_run_again(void **state)
@@ -192,6 +226,47 @@ static void when_most_blocks_are_void_none_of_them_counts(void **state)
     assert_int_equal(f->timing.combined.blocks, 0);
     assert_false(f->timing.combined.lo > 0 || f->timing.combined.hi < 0);
     assert_false(f->timing.capped);
+}
+
+// A candidate that has its slow blocks taken for such in which it slept gains nothing by it.
+static void blocks_in_which_time_escapes_count_by_the_wall_clock(void **state)
+{
+    struct fixture *f = *state;
+    const struct timed_case *timed = &f->timing.cases[0];
+
+    f->void_every = 3;
+    f->escaped_every = 1;
+    f->escaped_ns = 8000;
+    f->first_ns[0] = f->first_ns[1] = 1000;
+    f->noise_log2 = 3;
+    run(f);
+    assert_int_equal(timed->series.count, TIMING_BLOCKS_MAX);
+    assert_int_equal(timed->attempts, timed->series.count + f->superblocks);
+    assert_int_equal(timed->voids, timed->escaped);
+    size_t slow = 0;
+    for (size_t i = 0; i < timed->launch_count; i++) {
+        slow += timed->second_ns[i] == 8000;
+    }
+    assert_int_equal(slow, 2 * timed->escaped);
+    assert_true(slow > 100);
+    assert_null(paired_timing_disturbed(&f->timing));
+}
+
+// Not more of them, however, than the machine does to the first arm as well.
+static void blocks_that_the_machine_disturbs_in_both_arms_are_void(void **state)
+{
+    struct fixture *f = *state;
+    const struct timed_case *timed = &f->timing.cases[0];
+
+    f->void_every = 3;
+    f->escaped_every = 2;
+    f->escaped_ns = 8000;
+    run(f);
+    assert_true(timed->escaped >= 1 && timed->voids > timed->escaped);
+    assert_int_equal(timed->attempts, 1 + timed->voids + timed->series.count);
+    for (size_t i = 0; i < timed->launch_count; i++) {
+        assert_true(timed->second_ns[i] == 1000);
+    }
 }
 
 static void a_block_that_fails_ends_it_at_once(void **state)
@@ -298,7 +373,10 @@ int main(void)
         TEST(used_up_seconds_leave_the_least_blocks_of_each_case),
         TEST(the_first_block_of_a_superblock_does_not_count),
         TEST(no_content_is_launched_twice),
-        TEST(launches_are_judged_in_each_superblock),
+        TEST(launches_are_judged_in_proportion),
+        TEST(what_was_judged_says_nothing_about_what_will_be),
+        TEST(blocks_in_which_time_escapes_count_by_the_wall_clock),
+        TEST(blocks_that_the_machine_disturbs_in_both_arms_are_void),
         TEST(void_blocks_are_run_again),
         TEST(when_most_blocks_are_void_none_of_them_counts),
         TEST(a_block_that_fails_ends_it_at_once),

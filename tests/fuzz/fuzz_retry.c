@@ -1,6 +1,6 @@
 // Any bytes as the headers of an answer. The wait that they ask for is absent or within bounds.
 #include "common/mem.h"
-#include "worker/llm/rate_limit.h"
+#include "worker/endpoint/rate_limit.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-// Any bytes as a database's first page and its write-ahead log. The counts fit together, and what is
-// told has a sentence.
+// Any bytes as a database's first page and its write-ahead log. The counts fit together, and what
+// is told has a sentence.
 #include "common/database/wal.h"
 
 #include <stdlib.h>

@@ -1,19 +1,19 @@
 // Measures sealed candidates that cheat, crash or are honest, and checks what they are called.
 //   battery FOLDER [SEED]
-// FOLDER is what tests/cheats/cuda/compose.sh makes. The first lines of each FOLDER/*.cu say what is
-// expected (tests/cheats/candidate_head.h):
+// FOLDER is what tests/cheats/cuda/compose.sh makes. The first lines of each FOLDER/*.cu say what
+// is expected (tests/cheats/candidate_head.h):
 //   a verdict   it must have this verdict
 //   ratio       it must have the verdict of a correct candidate
 //   cheat       it is refused or wrong; or correct and no faster than its twin, the file that it
-//               names or FOLDER/honest-PROBLEM.cu, which is the same code without the cheat: not more
-//               than ALLOWED, both intervals considered
+//               names or FOLDER/honest-PROBLEM.cu, which is the same code without the cheat: not
+//               more than ALLOWED, both intervals considered
 // All are measured in random order, one after the other in processes that have measured others
-// before; then cheats again, each in a process of its own: first those that were called correct, then
-// as many of the others as FRESH_SECONDS allow, in random order. A cheat that seems faster than its
-// twin is measured with it REPEATS times more, and is a breach when it seems so each time.
+// before; then cheats again, each in a process of its own: first those that were called correct,
+// then as many of the others as FRESH_SECONDS allow, in random order. A cheat that seems faster
+// than its twin is measured with it REPEATS times more, and is a breach when it seems so each time.
 // Each crash_* is then measured again, followed by an honest candidate of another search
-// (tests/gpu/neighbour.h). The program uses the daemon at
-// the address in $KCAST_POOL, else at the default one. The last line is "N passed, N failed".
+// (tests/gpu/neighbour.h). The program uses the daemon at the address in $KCAST_POOL, else at the
+// default one. The last line is "N passed, N failed".
 #include "client/session.h"
 #include "common/file.h"
 #include "common/stats.h"
@@ -229,8 +229,8 @@ static bool as_expected(const struct entry *entry)
     if (!is_cheat(entry)) {
         return strcmp(verdict_name(outcome->verdict), entry->head.expect) == 0;
     }
-    // All cheats compile (tests/executor/gpu/compile/test_cheats.c); one that does not here has shown
-    // nothing, and neither has one that ended without a result.
+    // All cheats compile (tests/executor/gpu/compile/test_cheats.c); one that does not here has
+    // shown nothing, and neither has one that ended without a result.
     if (outcome->verdict == VERDICT_NONE || outcome->verdict == VERDICT_COMPILE_ERROR) {
         return false;
     }

@@ -3,9 +3,9 @@
 // measures POINTS points of the template of each problem (a folder), spread over it, all in one
 // search and submitted at once: first as sources that the daemon has never seen, so that compiling
 // and the controls of each device are among it, then the same again, everything compiled. Results
-// come from no cache. Then, FIRSTS times for each problem, one candidate in a search of its own over
-// a connection of its own: from connecting to the verdict, compiled already and not. Lines that
-// begin with "=" are the figures: name, a tab, value. tests/gpu/pool.sh calls it.
+// come from no cache. Then, FIRSTS times for each problem, one candidate in a search of its own
+// over a connection of its own: from connecting to the verdict, compiled already and not. Lines
+// that begin with "=" are the figures: name, a tab, value. tests/gpu/pool.sh calls it.
 #include "client/session.h"
 #include "common/clock.h"
 #include "common/parse.h"

@@ -8,9 +8,9 @@
 #include "common/digest.h"
 #include <stdbool.h>
 
-// Measures the candidate `crashing`, whose source the daemon has already, in a search of its own and
-// the baseline of the problem in another one. Prints what came out; name is that of the crash. Returns
-// whether the baseline got a ratio at most a second after the verdict of the crash.
+// Measures the candidate `crashing`, whose source the daemon has already, in a search of its own
+// and the baseline of the problem in another one. Prints what came out; name is that of the crash.
+// Returns whether the baseline got a ratio at most a second after the verdict of the crash.
 bool neighbour_is_served(struct session *session, const struct problem_dir *dir,
                          const struct digest *crashing, const char *name);
 

@@ -90,7 +90,7 @@ search() {
     "$bin/kcast" --pool "$url" -q --json search "$folder/$name" --run "$log.run" --candidates 0 --max-time "${wall}s" --seed "$seed" "$@" \
         >"$log.json" 2>"$log.log"
 }
-field() { grep -o "\"$2\":[^,}]*" "$work/$1.json" | head -n 1 | cut -d : -f 2- | tr -d '"'; } # LOG NAME
+field() { tail -n 1 "$work/$1.json" | grep -o "\"$2\":[^,}]*" | head -n 1 | cut -d : -f 2- | tr -d '"'; } # LOG NAME
 share_of() { awk -v a="$1" -v b="$2" -v c="${3:-1}" 'BEGIN { if (b * c > 0) printf "%.2f", a / b / c; else print "none" }'; }
 searches() { # SCOPE
     local name log used

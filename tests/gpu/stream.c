@@ -1,14 +1,14 @@
 // Does what kcast measures on a GPU agree with what a program sees that streams new data?
 //   stream PROBLEMS [POINTS [ROUNDS [TURNS [PROBLEM…]]]]
-// For points of the templates of CUDA problems in the folder PROBLEMS this prints times and speedups
-// twice: as the daemon measures them, and as this program sees them, which compiles the same sources,
-// copies new data of its own to the GPU before each launch and times the launch by events
-// (tests/gpu/stream_run.h). POINTS of each template (3), ROUNDS contents of each case and turn (24),
-// TURNS of both (3), whose medians are printed; without PROBLEM some of kcast's own. The program uses
-// the daemon in $KCAST_POOL, else at the default address. The daemon measures everything first, because
-// another program with a context disturbs it; this program then uses GPU 0. The last line is a
-// summary. The exit status is not 0 when a point computes something else here than the baseline, or
-// when something fails.
+// For points of the templates of CUDA problems in the folder PROBLEMS this prints times and
+// speedups twice: as the daemon measures them, and as this program sees them, which compiles the
+// same sources, copies new data of its own to the GPU before each launch and times the launch by
+// events (tests/gpu/stream_run.h). POINTS of each template (3), ROUNDS contents of each case and
+// turn (24), TURNS of both (3), whose medians are printed; without PROBLEM some of kcast's own. The
+// program uses the daemon in $KCAST_POOL, else at the default address. The daemon measures
+// everything first, because another program with a context disturbs it; this program then uses GPU
+// 0. The last line is a summary. The exit status is not 0 when a point computes something else here
+// than the baseline, or when something fails.
 #include "client/session.h"
 #include "common/parse.h"
 #include "common/stats.h"

@@ -1,5 +1,5 @@
-// One arm of a stream (tests/gpu/stream_run.h) on the GPU: its module, and for one case its launches
-// with their arguments, as its manifest says.
+// One arm of a stream (tests/gpu/stream_run.h) on the GPU: its module, and for one case its
+// launches with their arguments, as its manifest says.
 #ifndef TESTS_GPU_STREAM_ARM_H
 #define TESTS_GPU_STREAM_ARM_H
 

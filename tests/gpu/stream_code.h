@@ -1,6 +1,6 @@
 // Sealed sources, compiled for a program that streams data through them (tests/gpu/stream.c): by
-// NVRTC in this process, with the text that docs/problems.md promises a source. Needs no GPU. It must
-// not know how kcast measures.
+// NVRTC in this process, with the text that docs/problems.md promises a source. Needs no GPU. It
+// must not know how kcast measures.
 #ifndef TESTS_GPU_STREAM_CODE_H
 #define TESTS_GPU_STREAM_CODE_H
 
@@ -16,8 +16,8 @@ struct stream_code {
     size_t kernel_count;
 };
 
-// Compiles source, which is NUL-terminated, for a target such as "sm_90". name stands for the source
-// in sentences. ERR_INVALID, with the compiler's first words, when it does not compile;
+// Compiles source, which is NUL-terminated, for a target such as "sm_90". name stands for the
+// source in sentences. ERR_INVALID, with the compiler's first words, when it does not compile;
 // ERR_UNSUPPORTED when the source specialises on parameters or has tensor maps, which this does not
 // do. The caller releases *ret, also after an error.
 MUST_CHECK int stream_code_compile(struct stream_code *ret, struct nvrtc *nvrtc, const char *target,

@@ -1,6 +1,6 @@
-// The GPU as a program has it that streams new data through sealed CUDA code (tests/gpu/stream_run.h):
-// context, stream, events, host memory for the data. Of the executor it uses the table of the driver's
-// functions alone.
+// The GPU as a program has it that streams new data through sealed CUDA code
+// (tests/gpu/stream_run.h): context, stream, events, host memory for the data. Of the executor it
+// uses the table of the driver's functions alone.
 #ifndef TESTS_GPU_STREAM_DEVICE_H
 #define TESTS_GPU_STREAM_DEVICE_H
 

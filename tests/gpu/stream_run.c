@@ -103,8 +103,8 @@ static int flush(struct stream_device *device, struct err *err)
         "flushing the cache", err);
 }
 
-// Queues copies of the slot's data to the inputs, or of the inputs to the spare memory, which brings
-// them into the cache.
+// Queues copies of the slot's data to the inputs, or of the inputs to the spare memory, which
+// brings them into the cache.
 static int copy_inputs(struct run *run, size_t slot, bool to_spare, struct err *err)
 {
     const unsigned char *from = run->device->ring + slot * run->slot_bytes;

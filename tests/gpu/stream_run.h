@@ -1,12 +1,12 @@
-// The loop of a program that streams new data through sealed CUDA code: it draws new contents, copies
-// them to the device, launches the arms and times each launch by events. Nothing here knows how kcast
-// prepares, verifies or times. tests/gpu/stream.c compares the two.
+// The loop of a program that streams new data through sealed CUDA code: it draws new contents,
+// copies them to the device, launches the arms and times each launch by events. Nothing here knows
+// how kcast prepares, verifies or times. tests/gpu/stream.c compares the two.
 //
 // Design note. New contents are drawn on the host into a ring of buffers, as many as fit it. All
-// launches on them are queued at once: each is preceded by copies of the inputs to the device and by
-// a memset of three times the L2 cache, which take longer than the host needs to queue the launch, so
-// that the device never waits for the host between the two events. The arms get the same contents, in
-// an order that is drawn for each, and no content is used again.
+// launches on them are queued at once: each is preceded by copies of the inputs to the device and
+// by a memset of three times the L2 cache, which take longer than the host needs to queue the
+// launch, so that the device never waits for the host between the two events. The arms get the same
+// contents, in an order that is drawn for each, and no content is used again.
 #ifndef TESTS_GPU_STREAM_RUN_H
 #define TESTS_GPU_STREAM_RUN_H
 

@@ -1,5 +1,6 @@
-// The program that streams new data to a GPU, on the fake one: the problems that it takes compile and
-// are launched with all that their manifests ask for, and what it cannot run is refused by name.
+// The program that streams new data to a GPU, on the fake one: the problems that it takes compile
+// and are launched with all that their manifests ask for, and what it cannot run is refused by
+// name.
 #include "client/problem/problem_dir.h"
 #include "problem/template.h"
 #include "tests/gpu/stream_run.h"

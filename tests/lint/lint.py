@@ -20,6 +20,7 @@ from source import Source, files_below, read  # noqa: E402
 TABLE = "tests/lint/layers.txt"
 LINES_MAX = 500
 FILES_MAX = 40
+WIDTH_MAX = 100
 SOURCE_ENDINGS = (".c", ".h", ".cu", ".cuh", ".def", ".sh", ".py")
 FORMAT_VERSION = "14"
 
@@ -106,6 +107,15 @@ def blanks(tree):
                 yield path, line, sentence
 
 
+def width(tree):
+    """Comments: clang-format keeps code within the width, and leaves comments as they are. Tables and diagrams may be wider."""
+    for source in tree.sources:
+        for number, line in enumerate(tree.texts[source.path].split("\n"), 1):
+            comment = line.partition("//")[2].strip()
+            if len(line) > WIDTH_MAX and comment and not re.search(r"\||\S {2,}\S", comment):
+                yield source.path, number, f"the comment ends at column {len(line)} and may end at {WIDTH_MAX}"
+
+
 def shell(tree):
     for path in tree.texts:
         if path.endswith(".sh") or path == ".ci/run":
@@ -182,6 +192,7 @@ CHECKS = {
     "marks": marks,
     "guards": each_source(dialect.guard),
     "blanks": blanks,
+    "width": width,
     "shell": shell,
     "logging": logging,
     "sleeps": sleeps,

@@ -8,7 +8,7 @@ work=$(mktemp -d) bad=0
 trap 'rm -rf "$work"' EXIT
 complain() { echo "FAILED: $*"; bad=1; }
 # Which checks need nothing but Python; the format has a case of its own.
-checks=braces,null,result,lines,folders,banned,marks,guards,blanks,shell,logging,sleeps,prints,table,layers,libraries
+checks=braces,null,result,lines,folders,banned,marks,guards,blanks,width,shell,logging,sleeps,prints,table,layers,libraries
 
 good_tree() {
     rm -rf "$work/tree"
@@ -143,6 +143,13 @@ wrong blanks common/mem.c 1 'a tab or a trailing blank'
 good_tree
 printf '\tint x;\n' >common/mem.c
 wrong blanks common/mem.c 1 'a tab or a trailing blank'
+good_tree
+printf 'int x;\n// %0100d\n' 1 >common/mem.c
+wrong width common/mem.c 2 'the comment ends at column 103 and may end at 100'
+printf 'int x; // %0100d\n' 1 >common/mem.c
+wrong width common/mem.c 1 'the comment ends at column 110 and may end at 100'
+printf '// | %0100d |\n// a  %0100d\n' 1 1 >common/mem.c
+lint --only width >"$work/said" || complain "tables: $(cat "$work/said")"
 good_tree
 sed -i 's/DAEMON_SCHED_QUEUE_H/QUEUE_H/' daemon/sched/queue.h
 wrong guards daemon/sched/queue.h 1 "the header's guard is not DAEMON_SCHED_QUEUE_H"

@@ -9,6 +9,7 @@
 #include "net/rpc/remote.h"
 #include "net/rpc/service.h"
 #include "net/url.h"
+#include "tests/support/own_url.h"
 #include "tests/support/until.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -122,7 +123,7 @@ static inline void reopen(struct fixture *f)
 {
     remote_close(f->remote);
     service_close(f->service);
-    open_service(f, "tcp://127.0.0.1:0");
+    open_service(f, own_url());
     struct err err = ERR_INIT;
     assert_int_equal(remote_create(&f->remote, &f->loop, service_url(f->service), &err), 0);
 }
@@ -141,7 +142,7 @@ static inline int set_up(void **state)
     f->blob_data = xcalloc(1, BLOB_LEN + 1);
     (void)signal(SIGPIPE, SIG_IGN);
     assert_int_equal(uv_loop_init(&f->loop), 0);
-    open_service(f, "tcp://127.0.0.1:0");
+    open_service(f, own_url());
     struct err err = ERR_INIT;
     assert_int_equal(remote_create(&f->remote, &f->loop, service_url(f->service), &err), 0);
     *state = f;
@@ -239,9 +240,8 @@ static inline int raw_connect(const struct fixture *f)
     struct err err = ERR_INIT;
     struct url url;
     assert_int_equal(url_parse(&url, service_url(f->service), &err), 0);
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons(url.port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(url.port), .sin_addr.s_addr = inet_addr(url.host)};
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
     return fd;
 }
@@ -288,42 +288,48 @@ static inline bool raw_read(struct fixture *f, int fd, void *ret, size_t len)
     return true;
 }
 
-// Expects the greeting and then nothing but the end of the connection.
+// Expects a greeting at most and then nothing but the end of the connection.
 static inline void raw_expect_end(struct fixture *f, int fd)
 {
-    char bytes[FRAMES_GREETING_LEN + 1];
+    char bytes[2 * FRAMES_GREETING_LEN];
 
     assert_false(raw_read(f, fd, bytes, sizeof(bytes)));
     close(fd);
 }
 
-static inline void raw_expect_greeting(struct fixture *f, int fd)
+static inline void raw_expect_greeting_of(struct fixture *f, int fd, enum frames_side side)
 {
     unsigned char bytes[FRAMES_GREETING_LEN];
 
     assert_true(raw_read(f, fd, bytes, sizeof(bytes)));
-    assert_memory_equal(bytes, frames_greeting, sizeof(bytes));
+    assert_memory_equal(bytes, frames_greeting(side), sizeof(bytes));
+}
+
+static inline void raw_expect_greeting(struct fixture *f, int fd)
+{
+    raw_expect_greeting_of(f, fd, FRAMES_SERVER);
 }
 
 static inline void raw_greet(struct fixture *f, int fd)
 {
-    raw_send(f, fd, frames_greeting, sizeof(frames_greeting));
+    raw_send(f, fd, frames_greeting(FRAMES_CALLER), FRAMES_GREETING_LEN);
 }
 
-// Appends a request without a body, as a frame.
-static inline void add_request(struct strbuf *to, enum op op, uint64_t id)
+// Appends a request without a body, as a frame with this number.
+static inline void add_request(struct strbuf *to, enum op op, uint32_t id)
 {
     struct strbuf frame = STRBUF_INIT;
+    struct request request = {.op = op};
 
-    frame_begin(&frame);
+    frame_begin_request(&frame, id);
     struct err err = ERR_INIT;
-    assert_int_equal(request_pack(&frame, op, id, 0, NULL, NULL, &err), 0);
+    assert_int_equal(request_pack(&frame, &request, NULL, NULL, &err), 0);
     frame_end(&frame);
     strbuf_add(to, frame.data, frame.len);
     strbuf_release(&frame);
 }
 
-static inline void raw_request(struct fixture *f, int fd, enum op op, uint64_t id)
+static inline void raw_request(struct fixture *f, int fd, enum op op, uint32_t id)
 {
     struct strbuf frame = STRBUF_INIT;
 
@@ -332,25 +338,50 @@ static inline void raw_request(struct fixture *f, int fd, enum op op, uint64_t i
     strbuf_release(&frame);
 }
 
-// Reads the next reply and returns its id.
-static inline uint64_t raw_reply(struct fixture *f, int fd)
+// Reads the next frame, which the caller frees.
+static inline unsigned char *raw_frame(struct fixture *f, int fd, size_t *ret_len)
 {
-    unsigned char head[FRAMES_HEAD_LEN];
+    unsigned char head[FRAMES_LENGTH_LEN];
 
     assert_true(raw_read(f, fd, head, sizeof(head)));
-    size_t len =
-        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
-    char *data = xmalloc(len);
-    assert_true(raw_read(f, fd, data, len));
+    *ret_len = 0;
+    for (size_t i = 0; i < sizeof(head); i++) {
+        *ret_len = *ret_len << 8 | head[i];
+    }
+    unsigned char *data = xmalloc(*ret_len);
+    assert_true(raw_read(f, fd, data, *ret_len));
+    return data;
+}
+
+// Reads the next reply, to a request with a header of one word. Returns the request's number.
+// *ret is cleared by the caller; NULL: only the number is of interest.
+static inline uint32_t raw_reply_of(struct fixture *f, int fd, struct reply *ret)
+{
+    size_t len;
+    unsigned char *data = raw_frame(f, fd, &len);
     struct err err = ERR_INIT;
     struct reply reply;
-    if (message_read(&reply_message, &reply, data, len, &err) != 0) {
+
+    assert_true(len > FRAMES_WORD_LEN);
+    assert_true(data[0] & 0x80);
+    uint32_t id = (uint32_t)(data[0] & 0x7f) << 24 | (uint32_t)data[1] << 16 |
+                  (uint32_t)data[2] << 8 | data[3];
+    if (message_read(&reply_message, &reply, data + FRAMES_WORD_LEN, len - FRAMES_WORD_LEN, &err) !=
+        0) {
         fail_msg("%s", err.text);
     }
-    uint64_t id = reply.id;
-    message_clear(&reply_message, &reply);
     free(data);
+    if (ret) {
+        *ret = reply;
+    } else {
+        message_clear(&reply_message, &reply);
+    }
     return id;
+}
+
+static inline uint32_t raw_reply(struct fixture *f, int fd)
+{
+    return raw_reply_of(f, fd, NULL);
 }
 
 // --- a bare socket as the server
@@ -373,6 +404,11 @@ static inline int raw_listen(struct fixture *f)
     return fd;
 }
 
+static inline void raw_greet_back(struct fixture *f, int fd)
+{
+    raw_send(f, fd, frames_greeting(FRAMES_SERVER), FRAMES_GREETING_LEN);
+}
+
 static inline int raw_accept(struct fixture *f, int listener)
 {
     int fd;
@@ -385,11 +421,9 @@ static inline int raw_accept(struct fixture *f, int listener)
 // Reads the next request and forgets it.
 static inline void raw_skip_request(struct fixture *f, int fd)
 {
-    unsigned char head[FRAMES_HEAD_LEN];
+    size_t len;
 
-    assert_true(raw_read(f, fd, head, sizeof(head)));
-    char data[4096];
-    assert_true(raw_read(f, fd, data, (size_t)head[0] | (size_t)head[1] << 8));
+    free(raw_frame(f, fd, &len));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

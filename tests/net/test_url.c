@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -37,10 +38,40 @@ static void urls_are_parsed(void **state)
     }
 }
 
+// nng says tls+tcp:// for tls://. Both are one address, which is written in one way.
+static void both_words_for_tls_are_the_same_url(void **state)
+{
+    static const struct {
+        const char *text, *written;
+    } row[] = {
+        {"tls://gpu1:7410", "tls://gpu1:7410"},
+        {"tls+tcp://gpu1:7410", "tls://gpu1:7410"},
+        {"tls+tcp://[::1]:07410", "tls://[::1]:7410"},
+        {"tcp://127.0.0.1:0", "tcp://127.0.0.1:0"},
+    };
+    static const char *const bad[] = {"tls+tcp:/gpu1:1", "tls+tcp://gpu1", "tcp+tls://gpu1:1",
+                                      "TLS+TCP://gpu1:1"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        struct url url;
+        assert_int_equal(url_parse(&url, row[i].text, NULL), 0);
+        assert_int_equal(url.tls, row[i].text[1] == 'l');
+        char *text = url_text(&url);
+        assert_string_equal(text, row[i].written);
+        free(text);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct url url;
+        assert_int_equal(url_parse(&url, bad[i], NULL), ERR_INVALID);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(urls_are_parsed),
+        cmocka_unit_test(both_words_for_tls_are_the_same_url),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-// Typed access to the JSON text of a problem: what each kind of value may be, and how a wrong one is
-// reported.
+// Typed access to the JSON text of a problem: what each kind of value may be, and how a wrong one
+// is reported.
 #include "common/mem.h"
 #include "problem/problem_reader.h"
 #include <setjmp.h>

@@ -215,8 +215,8 @@ static void json_escapes_and_has_no_nan(void **state)
     strbuf_release(&json);
 }
 
-// What readers with doubles alone would round is a string, what is whole has no point, and a text that is
-// none does not lose the rest.
+// What readers with doubles alone would round is a string, what is whole has no point, and a text
+// that is none does not lose the rest.
 static void json_numbers_are_exact(void **state)
 {
     uint64_t number[] = {999999999999999, UINT64_MAX};
@@ -244,13 +244,13 @@ static void error_replies_carry_name_and_sentence(void **state)
     (void)state;
     err_set(&err, ERR_BUSY, "too many");
     struct strbuf packed = STRBUF_INIT;
-    reply_pack_error(&packed, 9, 3, &err, 250);
+    reply_pack_error(&packed, 3, &err, 250);
     struct reply reply;
     assert_int_equal(message_read(&reply_message, &reply, packed.data, packed.len, &none), 0);
     assert_string_equal(reply.error, "busy");
     assert_string_equal(reply.text, "too many");
     assert_int_equal(reply.retry_after_ms, 250);
-    assert_int_equal(reply.id, 9);
+    assert_int_equal(reply.epoch, 3);
     assert_int_equal(err_from_name(reply.error), ERR_BUSY);
     message_clear(&reply_message, &reply);
     strbuf_release(&packed);
@@ -259,15 +259,15 @@ static void error_replies_carry_name_and_sentence(void **state)
 // The example of docs/protocol.md.
 static void the_documented_bytes_are_what_is_sent(void **state)
 {
-    static const unsigned char documented[] = {0x85, 0x01, 0x01, 0x02, 0x06, 0x03, 0x01, 0x04,
-                                               0xcd, 0x13, 0x88, 0x06, 0xc4, 0x01, 0x80};
+    static const unsigned char documented[] = {0x84, 0x01, 0x01, 0x02, 0x06, 0x04, 0xcd, 0x13,
+                                               0x88, 0x06, 0xc6, 0x00, 0x00, 0x00, 0x01, 0x80};
+    struct request head = {.op = OP_STATUS, .deadline_ms = 5000};
     (void)state;
     struct status_request body;
     message_init(&status_request_message, &body);
     struct err err = ERR_INIT;
     struct strbuf packed = STRBUF_INIT;
-    assert_int_equal(
-        request_pack(&packed, OP_STATUS, 1, 5000, &status_request_message, &body, &err), 0);
+    assert_int_equal(request_pack(&packed, &head, &status_request_message, &body, &err), 0);
     assert_int_equal(packed.len, sizeof documented);
     assert_memory_equal(packed.data, documented, sizeof documented);
     strbuf_release(&packed);

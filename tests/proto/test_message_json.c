@@ -35,15 +35,15 @@ static void numbers_and_flags_are_shown_when_they_are_zero_and_nothing_else_is(v
     assert_json(&every, "{" NUMBERS "\"ratio\":0" FLAG "}");
 }
 
-static void numbers_of_more_than_15_digits_are_texts(void **state)
+static void whole_numbers_are_integers(void **state)
 {
     static const struct {
         int64_t offset;
         const char *text;
     } rows[] = {
-        {999999999999999, "999999999999999"},       {-999999999999999, "-999999999999999"},
-        {1000000000000000, "\"1000000000000000\""}, {-1000000000000000, "\"-1000000000000000\""},
-        {INT64_MIN, "\"-9223372036854775808\""},    {INT64_MAX, "\"9223372036854775807\""},
+        {999999999999999, "999999999999999"},    {-999999999999999, "-999999999999999"},
+        {1000000000000000, "1000000000000000"},  {-1000000000000000, "-1000000000000000"},
+        {INT64_MIN, "\"-9223372036854775808\""}, {INT64_MAX, "9223372036854775807"},
     };
     struct every every;
 
@@ -155,7 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_and_flags_are_shown_when_they_are_zero_and_nothing_else_is),
-        cmocka_unit_test(numbers_of_more_than_15_digits_are_texts),
+        cmocka_unit_test(whole_numbers_are_integers),
         cmocka_unit_test(reals_are_whole_exact_or_null),
         cmocka_unit_test(bytes_are_hexadecimal_up_to_64_and_a_length_beyond),
         cmocka_unit_test(arrays_and_messages_nest_in_the_order_of_the_table),

@@ -56,12 +56,13 @@ static void a_request_carries_its_body_packed(void **state)
     (void)state;
     message_init(&drain_message, &drain);
     strbuf_adds(&packed, "frame");
-    assert_int_equal(request_pack(&packed, OP_DRAIN, 77, 1500, &drain_message, &drain, NULL), 0);
+    struct request head = {.op = OP_DRAIN, .deadline_ms = 1500};
+    assert_int_equal(request_pack(&packed, &head, &drain_message, &drain, NULL), 0);
     assert_memory_equal(packed.data, "frame", 5); // it is appended
     assert_int_equal(
         message_read(&request_message, &request, packed.data + 5, packed.len - 5, NULL), 0);
     assert_true(request.version == KCAST_PROTOCOL_MAX && request.op == OP_DRAIN);
-    assert_true(request.id == 77 && request.deadline_ms == 1500 && !request.token);
+    assert_true(request.id == 0 && request.deadline_ms == 1500 && !request.token);
     struct drain read;
     assert_int_equal(message_read(&drain_message, &read, request.body.data, request.body.len, NULL),
                      0);
@@ -77,12 +78,13 @@ static void an_envelope_without_a_body_has_none(void **state)
     struct reply reply;
 
     (void)state;
-    assert_int_equal(reply_pack(&packed, 5, 9, NULL, NULL, NULL), 0);
+    assert_int_equal(reply_pack(&packed, 9, NULL, NULL, NULL), 0);
     assert_int_equal(message_read(&reply_message, &reply, packed.data, packed.len, NULL), 0);
-    assert_true(reply.id == 5 && reply.epoch == 9 && reply.body.len == 0 && !reply.error);
+    assert_true(reply.id == 0 && reply.epoch == 9 && reply.body.len == 0 && !reply.error);
     message_clear(&reply_message, &reply);
     strbuf_reset(&packed);
-    assert_int_equal(request_pack(&packed, OP_WORKER_STATUS, 0, 0, NULL, NULL, NULL), 0);
+    assert_int_equal(
+        request_pack(&packed, &(struct request){.op = OP_WORKER_STATUS}, NULL, NULL, NULL), 0);
     struct request request;
     assert_int_equal(message_read(&request_message, &request, packed.data, packed.len, NULL), 0);
     assert_true(request.op == OP_WORKER_STATUS && request.body.len == 0);
@@ -98,11 +100,11 @@ static void a_body_that_cannot_be_packed_leaves_nothing(void **state)
 
     (void)state;
     message_init(&submit_message, &submit);
-    assert_int_equal(request_pack(&packed, OP_SUBMIT, 1, 0, &submit_message, &submit, &err),
-                     ERR_INVALID);
+    struct request head = {.op = OP_SUBMIT};
+    assert_int_equal(request_pack(&packed, &head, &submit_message, &submit, &err), ERR_INVALID);
     assert_string_equal(err.text, "submit.search is required and absent");
     assert_int_equal(packed.len, 0);
-    assert_int_equal(reply_pack(&packed, 1, 0, &submit_message, &submit, NULL), ERR_INVALID);
+    assert_int_equal(reply_pack(&packed, 0, &submit_message, &submit, NULL), ERR_INVALID);
     assert_int_equal(packed.len, 0);
     strbuf_release(&packed);
 }
@@ -116,10 +118,67 @@ static void an_envelope_larger_than_its_buffer_is_refused(void **state)
 
     (void)state;
     strbuf_init(&packed, 64);
-    assert_int_equal(request_pack(&packed, OP_BLOB_PUT, 1, 0, &blob_put_message, &put, &err),
-                     ERR_LIMIT);
-    assert_string_equal(err.text, "a packed request is larger than 64 bytes");
+    struct request head = {.op = OP_BLOB_PUT};
+    assert_int_equal(request_pack(&packed, &head, &blob_put_message, &put, &err), ERR_LIMIT);
+    assert_string_equal(err.text, "a packed blob_put is larger than 64 bytes");
     strbuf_release(&packed);
+}
+
+// A client of nng's shows its token in each request, whose first bytes are enough to find it.
+static void the_token_of_a_request_is_found_in_its_first_bytes(void **state)
+{
+    static char token[REQUEST_TOKEN_MAX + 1];
+    static unsigned char data[2000];
+    struct blob_put put = {.digest = digest_of("x", 1), .data = {data, sizeof(data)}};
+    static const size_t lengths[] = {1, 31, 32, 255, 256};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        struct request head = {.op = OP_BLOB_PUT, .deadline_ms = UINT64_MAX, .token = token};
+        struct strbuf packed = STRBUF_INIT;
+        char found[REQUEST_TOKEN_MAX + 1] = "";
+
+        memset(token, 't', sizeof(token) - 1);
+        token[lengths[i]] = '\0';
+        assert_int_equal(request_pack(&packed, &head, &blob_put_message, &put, NULL), 0);
+        assert_true(request_find_token(packed.data, 600, found));
+        assert_string_equal(found, token);
+        // Not of bytes that end before it does.
+        assert_false(request_find_token(packed.data, lengths[i], found));
+        assert_false(request_find_token(packed.data, 0, found));
+        head.token = NULL;
+        strbuf_reset(&packed);
+        assert_int_equal(request_pack(&packed, &head, &blob_put_message, &put, NULL), 0);
+        assert_false(request_find_token(packed.data, packed.len, found));
+        strbuf_release(&packed);
+    }
+}
+
+static void a_token_that_is_none_is_not_found(void **state)
+{
+    static const struct {
+        const char *name;
+        unsigned char data[8];
+        size_t len;
+    } bad[] = {
+        {"no map", {0x93, 5, 0xa1, 'x'}, 4},
+        {"a number", {0x81, 5, 7}, 3},
+        {"a body before it", {0x82, 6, 0xc4, 1, 0x80, 5, 0xa1, 'x'}, 8},
+        {"a map of 16 bits", {0xde, 0, 1, 5, 0xa1, 'x'}, 6},
+        {"no length", {0x81, 5, 0xda, 1}, 4},
+        {"257 bytes", {0x81, 5, 0xda, 1, 1, 'x'}, 6},
+        {"a number cut off", {0x82, 4, 0xcd, 1}, 4},
+        {"a map of none", {0x80}, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        char found[REQUEST_TOKEN_MAX + 1];
+
+        if (request_find_token(bad[i].data, bad[i].len, found)) {
+            fail_msg("%s: \"%s\"", bad[i].name, found);
+        }
+    }
 }
 
 static void the_longest_sentence_of_an_error_fits_into_a_reply(void **state)
@@ -130,7 +189,7 @@ static void the_longest_sentence_of_an_error_fits_into_a_reply(void **state)
 
     (void)state;
     memset(err.text, 'e', sizeof(err.text) - 1);
-    reply_pack_error(&packed, 3, 4, &err, 0);
+    reply_pack_error(&packed, 4, &err, 0);
     assert_int_equal(message_read(&reply_message, &reply, packed.data, packed.len, NULL), 0);
     assert_string_equal(reply.text, err.text);
     assert_string_equal(reply.error, "timed-out");
@@ -148,6 +207,8 @@ int main(void)
         cmocka_unit_test(an_envelope_without_a_body_has_none),
         cmocka_unit_test(a_body_that_cannot_be_packed_leaves_nothing),
         cmocka_unit_test(an_envelope_larger_than_its_buffer_is_refused),
+        cmocka_unit_test(the_token_of_a_request_is_found_in_its_first_bytes),
+        cmocka_unit_test(a_token_that_is_none_is_not_found),
         cmocka_unit_test(the_longest_sentence_of_an_error_fits_into_a_reply),
     };
 

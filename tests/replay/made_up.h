@@ -51,7 +51,8 @@ static inline struct search_outcome *made_up_outcome(struct made_up *m, size_t s
     return &m->outcome[tasks_index(&m->tasks, space, variant, seed, 0)];
 }
 
-// Sets the outcome of a search that found log2 with its only step, after `needed` of `given` seconds.
+// Sets the outcome of a search that found log2 with its only step, after `needed` of `given`
+// seconds.
 static inline void made_up_set(struct made_up *m, size_t space, size_t variant, uint64_t seed,
                                double log2, double needed, double given)
 {

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Reads a file with these bytes. *ret_path becomes its path, which the caller frees; NULL: not needed.
+// Reads a file with these bytes. *ret_path becomes its path, which the caller frees; NULL: not
+// needed.
 static int read_bytes(struct sequences **ret, const void *data, size_t len, char **ret_path,
                       struct err *err)
 {

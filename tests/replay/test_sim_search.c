@@ -1,7 +1,7 @@
 // One search of a recorded space in simulated time, step by step.
 #include "client/report/run_counts.h"
 #include "replay/sim_search.h"
-#include "tests/replay/toy.h"
+#include "tests/replay/sim_fixture.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,82 +10,6 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
-
-// A simulation, by default with one device, and a search of the toy space in it.
-struct fixture {
-    struct recorded_space *recorded;
-    struct sim *sim;
-    struct sim_daemon *sim_daemon;
-    struct sim_search_config config;
-    struct sim_search *search;
-};
-
-static struct fixture *set_up_with(unsigned devices, unsigned compile_slots)
-{
-    struct fixture *f = xcalloc(1, sizeof(*f));
-
-    f->recorded = make_recorded();
-    f->sim = sim_create();
-    f->sim_daemon = sim_daemon_create(
-        f->sim, &(struct sim_daemon_config){.devices = devices, .compile_slots = compile_slots});
-    f->config = (struct sim_search_config){.recorded = f->recorded,
-                                           .strategy = "best-of-n",
-                                           .policy = "all",
-                                           .confidence = 0.9,
-                                           .audit = 0.05,
-                                           .seed = 1,
-                                           .budget_seconds = NAN,
-                                           .batch = 8};
-    return f;
-}
-
-static struct fixture *set_up(void)
-{
-    return set_up_with(1, 2);
-}
-
-static void start(struct fixture *f)
-{
-    struct err err = ERR_INIT;
-
-    if (sim_search_create(&f->search, f->sim, f->sim_daemon, &f->config, &err) != 0) {
-        fail_msg("%s", err.text);
-    }
-}
-
-// Advances until the search is done, or so many steps of the simulation at most. Returns the steps.
-static size_t run(struct fixture *f, size_t most)
-{
-    size_t steps = 0;
-    struct err err = ERR_INIT;
-
-    while (!sim_search_done(f->search) && steps < most) {
-        assert_true(sim_step(f->sim));
-        if (sim_search_advance(f->search, &err) != 0) {
-            fail_msg("%s", err.text);
-        }
-        steps++;
-    }
-    return steps;
-}
-
-static struct search_outcome outcome_of(struct fixture *f)
-{
-    struct search_outcome outcome;
-
-    (void)run(f, SIZE_MAX);
-    sim_search_outcome(f->search, &outcome);
-    return outcome;
-}
-
-static void tear_down(struct fixture *f)
-{
-    sim_search_free(f->search);
-    sim_daemon_free(f->sim_daemon);
-    sim_free(f->sim);
-    recorded_space_free(f->recorded);
-    free(f);
-}
 
 static void a_search_begins_when_it_is_made_and_ends_once(void **state)
 {

@@ -1,4 +1,5 @@
-// The variants that the options of a command line make, and those that the others are compared with.
+// The variants that the options of a command line make, and those that the others are compared
+// with.
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/strbuf.h"

@@ -12,6 +12,7 @@
 #include "tests/soak/client.h"
 #include "tests/soak/connect.h"
 #include "tests/soak/soak.h"
+#include "tests/support/own_url.h"
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -313,8 +314,7 @@ static void set_up(struct soak *soak)
     soak->state = xasprintf("%s/state", soak->dir);
     // The port is below the range from which the kernel chooses ports.
     soak->url =
-        xasprintf("%s://127.%d.%d.%d:%d", soak->tls ? "tls" : "tcp", 64 + (getpid() >> 16) % 128,
-                  (getpid() >> 8) & 255, 1 + (getpid() & 127), 20000 + getpid() % 10000);
+        xasprintf("%s://%s:%d", soak->tls ? "tls" : "tcp", own_host(), 20000 + getpid() % 10000);
     if (soak->tls) {
         soak_make_certificates(soak);
     }

@@ -4,7 +4,8 @@
 
 #include <sys/resource.h>
 
-// From now on nothing can be opened: EMFILE. Returns the limit of before, for descriptors_give_back.
+// From now on nothing can be opened: EMFILE. Returns the limit of before, for
+// descriptors_give_back.
 struct rlimit descriptors_take(void);
 void descriptors_give_back(const struct rlimit *old);
 

@@ -1,5 +1,5 @@
-// What the modes of fake_exec.c share: the words in a candidate, the log and the gates that tests see,
-// plans from stdin and reports to stdout.
+// What the modes of fake_exec.c share: the words in a candidate, the log and the gates that tests
+// see, plans from stdin and reports to stdout.
 #ifndef TESTS_SUPPORT_EXEC_STUB_H
 #define TESTS_SUPPORT_EXEC_STUB_H
 
@@ -37,7 +37,8 @@ void exec_put(const struct message *message, const void *value);
 // The head of a frame of so many bytes.
 void exec_put_head(size_t len);
 
-// Fails as the text says, before the compilation or the measurement; returns when it says nothing of it.
+// Fails as the text says, before the compilation or the measurement; returns when it says nothing
+// of it.
 void exec_bad_compile(const char *text);
 void exec_bad_run(const char *text);
 

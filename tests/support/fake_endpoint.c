@@ -1,11 +1,16 @@
 // A language-model endpoint for tests of whole programs, with no language model in it:
-//   fake_endpoint [GOOD]       prints its url, then answers until it is killed
-// It always forecasts the same, about as fast as the baseline, and writes sums for tests/data/client/hill: one
-// that is new, one that was written before, one that does not compile, the baseline with another comment. Without GOOD every fourth answer is bad in
-// one of several ways. Requests must carry "Bearer $KCAST_LLM_KEY" when that is set.
+//   fake_endpoint [GOOD | KNOWING]     prints its url, then answers until it is killed
+// KNOWING forecasts what the words "//! log2 X" of a candidate say (tests/support/fake_exec.c), and
+// from SIGUSR1 on the opposite: another model behind the same address and name. The others forecast
+// always the same, about as fast as the baseline, and writes sums for tests/data/client/hill: one
+// that is new, one that was written before, one that does not compile, the baseline with another
+// comment. Without a word every fourth answer is bad in one of several ways. Each forecast is a
+// line on stderr. Requests must carry "Bearer $KCAST_LLM_KEY" when that is set.
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "proto/bins.h"
 #include "tests/support/endpoint_stub.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +32,10 @@ static const struct stub_reply bad[] = {
 };
 
 struct settings {
-    bool good;
+    bool good, knowing;
+    bool opposite; // KNOWING, after the signal
     size_t written;
-    char *text; // the last proposals
+    char *text; // the last proposals, or the last known forecast
     char *authorization;
 };
 
@@ -63,6 +69,32 @@ static char *proposals(size_t number)
     return strbuf_detach(&text);
 }
 
+// The forecast of the candidate in the request, which comes last. Freed by the caller.
+static char *known_forecast(const char *request, bool opposite)
+{
+    static const char word[] = "//! log2 ";
+    const char *last = NULL;
+
+    for (const char *at = strstr(request, word); at; at = strstr(at + 1, word)) {
+        last = at;
+    }
+    double log2 = last ? strtod(last + strlen(word), NULL) : 0;
+    char letter = (char)('A' + bin_of(opposite ? -log2 : log2));
+    return xasprintf("{\"choices\":[{\"message\":{\"content\":\"{\\\"bin\\\":\\\"%c\\\",\\\"p\\\":{"
+                     "\\\"%c\\\":1},\\\"p_correct\\\":0.97}\"},\"finish_reason\":\"stop\"}],"
+                     "\"usage\":{\"prompt_tokens\":1200,\"completion_tokens\":40}}",
+                     letter, letter);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct settings *settings = handle->data;
+
+    (void)number;
+    settings->opposite = true;
+    fprintf(stderr, "another model\n");
+}
+
 static void answer(void *owner, const struct stub_request *request, struct stub_reply *reply)
 {
     struct settings *settings = owner;
@@ -72,11 +104,18 @@ static void answer(void *owner, const struct stub_request *request, struct stub_
         free(settings->text);
         settings->text = proposals(settings->written++);
         reply->body = settings->text;
+    } else if (settings->knowing) {
+        free(settings->text);
+        settings->text = known_forecast(request->body, settings->opposite);
+        reply->body = settings->text;
     }
     if (settings->authorization && !strstr(request->head, settings->authorization)) {
         *reply = (struct stub_reply){.status = 401, .body = "{}"};
-    } else if (!settings->good && request->number % 4 == 3) {
+    } else if (!settings->good && !settings->knowing && request->number % 4 == 3) {
         *reply = bad[request->number / 4 % ARRAY_LEN(bad)];
+    }
+    if (reply->body == forecast) {
+        fprintf(stderr, "answered %zu\n", request->number);
     }
 }
 
@@ -85,11 +124,16 @@ int main(int argc, char **argv)
     const char *key = getenv("KCAST_LLM_KEY");
     struct settings settings = {
         .good = argc > 1 && strcmp(argv[1], "GOOD") == 0,
+        .knowing = argc > 1 && strcmp(argv[1], "KNOWING") == 0,
         .authorization = key ? xasprintf("Authorization: Bearer %s", key) : NULL,
     };
     uv_loop_t loop;
 
     if (uv_loop_init(&loop) != 0) {
+        return 1;
+    }
+    uv_signal_t swap = {.data = &settings};
+    if (uv_signal_init(&loop, &swap) != 0 || uv_signal_start(&swap, on_signal, SIGUSR1) != 0) {
         return 1;
     }
     printf("%s\n", stub_url(stub_start(&loop, answer, &settings)));

@@ -23,9 +23,9 @@
 // and how many of the first let kernels read memory of processes ("2,0,1");
 // "garbage"; with $KCAST_FAKE_NVML they have the UUIDs of the fake libnvidia-ml.so.1.
 // $KCAST_FAKE_START: what the modes that stay do instead of becoming ready: crash, garbage, or once
-// PATH (crash, the first time), or "gate UUID PATH" (a gate before that GPU's is ready). $KCAST_FAKE_BAD: the UUID of a GPU on which every measurement is
-// lost, and cuda-health fails. $KCAST_FAKE_TOOLCHAIN: the compiler's name and version in the probe's
-// report.
+// PATH (crash, the first time), or "gate UUID PATH" (a gate before that GPU's is ready).
+// $KCAST_FAKE_BAD: the UUID of a GPU on which every measurement is lost, and cuda-health fails.
+// $KCAST_FAKE_TOOLCHAIN: the compiler's name and version in the probe's report.
 #include "common/digest.h"
 #include "common/file.h"
 #include "proto/messages.h"

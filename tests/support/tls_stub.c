@@ -1,13 +1,11 @@
 #include "tests/support/tls_stub.h"
+#include "common/mbedtls.h"
 #include "common/mem.h"
 #include <arpa/inet.h>
 #include <mbedtls/ctr_drbg.h>
 #include <mbedtls/entropy.h>
 #include <mbedtls/net_sockets.h>
 #include <mbedtls/oid.h>
-#include <mbedtls/pk.h>
-#include <mbedtls/ssl.h>
-#include <mbedtls/x509_crt.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,16 +45,14 @@ static void make_certificate(struct tls_stub *stub, enum tls_stub_kind kind)
     must(mbedtls_ecp_gen_key(MBEDTLS_ECP_DP_SECP256R1, mbedtls_pk_ec(stub->key),
                              mbedtls_ctr_drbg_random, &stub->random),
          "make a key");
-    mbedtls_mpi serial;
-    mbedtls_mpi_init(&serial);
     mbedtls_x509write_cert writing;
     mbedtls_x509write_crt_init(&writing);
     mbedtls_x509write_crt_set_version(&writing, MBEDTLS_X509_CRT_VERSION_3);
     mbedtls_x509write_crt_set_md_alg(&writing, MBEDTLS_MD_SHA256);
     mbedtls_x509write_crt_set_subject_key(&writing, &stub->key);
     mbedtls_x509write_crt_set_issuer_key(&writing, &stub->key);
-    must(mbedtls_mpi_lset(&serial, 1), "number a certificate");
-    must(mbedtls_x509write_crt_set_serial(&writing, &serial), "number a certificate");
+    must(mbedtls_x509write_crt_set_serial_raw(&writing, (unsigned char[]){1}, 1),
+         "number a certificate");
     must(mbedtls_x509write_crt_set_subject_name(&writing, "CN=endpoint stub"), "name itself");
     must(mbedtls_x509write_crt_set_issuer_name(&writing, "CN=endpoint stub"), "name itself");
     must(mbedtls_x509write_crt_set_validity(&writing, "20200101000000", end), "set the validity");
@@ -75,7 +71,6 @@ static void make_certificate(struct tls_stub *stub, enum tls_stub_kind kind)
         mbedtls_pk_write_key_pem(&stub->key, (unsigned char *)stub->key_pem, sizeof(stub->key_pem)),
         "write its key");
     mbedtls_x509write_crt_free(&writing);
-    mbedtls_mpi_free(&serial);
 }
 
 // Reads a request to the end of its body; false when the client goes away first.
@@ -144,6 +139,7 @@ struct tls_stub *tls_stub_start(enum tls_stub_kind kind)
     mbedtls_x509_crt_init(&stub->certificate);
     mbedtls_ssl_config_init(&stub->config);
     mbedtls_net_init(&stub->server);
+    must(tls_library_start(), "start the library");
     must(mbedtls_ctr_drbg_seed(&stub->random, mbedtls_entropy_func, &stub->entropy, NULL, 0),
          "get random numbers");
     make_certificate(stub, kind);

@@ -1,5 +1,6 @@
 // Remembers answers, found again by a few words of the contents. The variations are in where they
-// are kept: whatever is not cleared between two launches will do, above all what outlives a process.
+// are kept: whatever is not cleared between two launches will do, above all what outlives a
+// process.
 //@ variant data PLACE_DATA
 //@ variant heap PLACE_HEAP
 //@ variant mmap PLACE_MMAP

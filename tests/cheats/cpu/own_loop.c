@@ -1,5 +1,5 @@
-// Never returns to the runner: it answers the harness itself, with a loop of its own that spins where
-// the runner would sleep, waits on another word, or says "done" to each launch at once.
+// Never returns to the runner: it answers the harness itself, with a loop of its own that spins
+// where the runner would sleep, waits on another word, or says "done" to each launch at once.
 //@ variant polite
 //@ variant spins SPIN=3000000000
 //@ variant spins_a_while SPIN=200000

@@ -14,11 +14,19 @@
 //@ variant random SLEEP=getrandom(&word,sizeof(word),2)
 //@ variant pageout SLEEP=madvise(page,65536,21)
 //@ variant collapse SLEEP=madvise(page,65536,25)
+//@ variant split_lock_when_slow SLEEP=split_lock() SLOW
 #include <sched.h>
 #include <sys/random.h>
 #include <time.h>
 static int word;
 static unsigned char page[1 << 20] __attribute__((aligned(4096)));
+
+// A locked access across two cache lines, for which a kernel may have the process wait.
+KIT int split_lock(void)
+{
+    __asm__ volatile("lock incl %0" : "+m"(*(int *)(page + 62))::"memory");
+    return 0;
+}
 
 static void cheat(const struct call *c)
 {

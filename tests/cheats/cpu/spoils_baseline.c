@@ -1,5 +1,5 @@
-// Is honest, and leaves the machine so that the baseline, which comes next, is slow: its cache lines
-// gone, the memory busy, the frequency down, pages unmapped.
+// Is honest, and leaves the machine so that the baseline, which comes next, is slow: its cache
+// lines gone, the memory busy, the frequency down, pages unmapped.
 //@ variant dirty_lines SPOIL=fill(1<<20)
 //@ variant many_dirty_lines SPOIL=fill(16<<20)
 //@ variant translations SPOIL=touch_pages()

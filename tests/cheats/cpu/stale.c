@@ -1,5 +1,5 @@
-// Does nothing, or next to nothing, when the output memory seems to hold the answer already: that of
-// the launch before, which was the baseline's on the same contents.
+// Does nothing, or next to nothing, when the output memory seems to hold the answer already: that
+// of the launch before, which was the baseline's on the same contents.
 //@ variant whatever_is_there LOOKS=true
 //@ variant when_finite LOOKS=is_finite(c)
 //@ variant when_a_step_agrees LOOKS=agrees(c,1)

@@ -1,5 +1,5 @@
-// Keeps one word, a hash of the contents that it has the answer to, in a place that nobody thinks of
-// clearing: registers, the kernel's books about the process, the C library's own variables.
+// Keeps one word, a hash of the contents that it has the answer to, in a place that nobody thinks
+// of clearing: registers, the kernel's books about the process, the C library's own variables.
 //@ variant mxcsr KEEP_MXCSR
 //@ variant x87 KEEP_X87
 //@ variant gs_base KEEP_GS

@@ -1,5 +1,5 @@
-// The first launches of a process do not count, because memory is touched for the first time in them.
-// Uses them for what would cost too much later, and leaves the machine with the consequences.
+// The first launches of a process do not count, because memory is touched for the first time in
+// them. Uses them for what would cost too much later, and leaves the machine with the consequences.
 //@ variant mappings_to_free WORK=map_and_unmap(12000)
 //@ variant mappings_freed_later WORK=map_many(12000) LATER=unmap_some(40)
 //@ variant eats_memory WORK=eat(300)

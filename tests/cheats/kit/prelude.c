@@ -157,6 +157,13 @@ KIT bool tells_parameters(uintptr_t page, const struct call *c)
     return false;
 }
 
+// Whether it points into a tensor or what lies round it.
+KIT bool is_tensor(uintptr_t page, const unsigned char *tensor, int64_t bytes)
+{
+    uintptr_t begin = (uintptr_t)tensor - (1 << 14);
+    return tensor && page - begin < (uintptr_t)bytes + (1 << 15);
+}
+
 // Finds pages that may be the control page: writable ones to which the frames above have pointers.
 // Looks in a process's first launch only. Returns how many.
 KIT int control_pages(const struct call *c, volatile uint32_t **out, int max)
@@ -174,8 +181,8 @@ KIT int control_pages(const struct call *c, volatile uint32_t **out, int max)
         for (int k = 0; k < found; k++)
             known = known || kept[k] == page;
         if (page % 4096 == 0 && page > 1 << 20 && page < (uintptr_t)1 << 47 && !known &&
-            !is_near(page, c->out) && !is_near(page, c->in[0]) && is_writable(page + 4000) &&
-            tells_parameters(page, c))
+            !is_tensor(page, c->out, c->out_bytes) && !is_tensor(page, c->in[0], c->in_bytes[0]) &&
+            is_writable(page + 4000) && tells_parameters(page, c))
             kept[found++] = page;
     }
     for (int k = 0; k < found && k < max; k++)

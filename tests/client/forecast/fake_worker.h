@@ -7,6 +7,18 @@
 
 #include "tests/client/pool/fake_jobs.h"
 
+// Whether a compiled candidate is forecast anew, after more outcomes than at its first forecast.
+static inline bool fake_forecasts_anew(struct fake *fake, uint64_t id)
+{
+    if (id >= FAKE_ASKED_MAX) {
+        return false;
+    }
+    if (fake->first_told[id] == 0) {
+        fake->first_told[id] = fake->told_count + 1;
+    }
+    return fake->told_count + 1 > fake->first_told[id];
+}
+
 static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
                                  const struct forecast_request *request)
 {
@@ -15,8 +27,12 @@ static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
     for (size_t i = 0; i < request->candidates_count; i++) {
         const struct candidate_facts *c = &request->candidates[i];
         const struct fact *known = request->screening ? c->params : c->features;
+        if (!known) { // it is known by its source alone, of which this worker makes nothing
+            continue;
+        }
         double y = fake_log2((int)known[0].value, (int)known[1].value);
         double incumbent = isnan(request->incumbent_log2) ? 0 : request->incumbent_log2;
+        bool anew = !request->screening && fake_forecasts_anew(fake, c->id);
         // The confidence depends on the number of outcomes, so that outcomes which are told too
         // early or too late show in the decisions.
         reply.forecasts[reply.forecasts_count++] = (struct forecast){
@@ -24,10 +40,10 @@ static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
             .p_correct = 0.9,
             .mean_log2 = y,
             .expected_improvement = fmax(y - incumbent, 0),
-            .p_improves = y > incumbent ? 0.9 : 0.1,
-            .confidence = fake->told_count < FAKE_LEARNT ? 0
-                          : fake->told_count % 2 == 0    ? 0.92
-                                                         : 0.97,
+            .p_improves = y > incumbent ? 0.9 : 0.1 * exp2(4 * (y - incumbent)),
+            .confidence = fake->told_count < FAKE_LEARNT      ? 0
+                          : fake->told_count % 2 == 0 || anew ? 0.92
+                                                              : 0.97,
             .engine = xstrdup("fake"),
             .trained_rows = fake->told_count,
             .rung = xstrdup(c->source.len > 0 ? "sources" : "features"),
@@ -88,7 +104,8 @@ static inline void fake_hello(struct fake *fake, struct exchange *exchange,
     static const char *const features[] = {"fake"}, *const old[] = {"llm"};
     char engine[] = "fake";
     const struct worker_abilities abilities = {.engine = engine,
-                                               .reads_sources = fake->visits != 1,
+                                               .reads_sources =
+                                                   fake->visits != 1 && !fake->behaviour.blind,
                                                .proposes = true,
                                                .forecast_seconds = 0.01,
                                                .screens = true};

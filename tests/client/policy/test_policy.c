@@ -25,6 +25,9 @@ static struct policy_decision decide(const char *name, const struct forecast *fo
         .run_state = &run_state, .candidate = candidate, .first = candidate, .last = candidate};
     const struct policy *policy = policy_find(name);
     assert_non_null(policy);
+    for (uint64_t id = 1; id < candidate; id++) {
+        all[id - 1].decided.decision = DECISION_MEASURE;
+    }
     all[candidate - 1].forecast = (struct forecast *)(uintptr_t)forecast;
     char reason[] = "the worker sleeps";
     all[candidate - 1].forecast_reason = reason;
@@ -81,7 +84,7 @@ static void audits_have_their_share_and_are_reproducible(void **state)
                     sure = {.p_improves = 0.1, .confidence = 0.999};
     size_t doubtful_count = 0, sure_count = 0;
     (void)state;
-    for (uint64_t i = 1; i <= 20000; i++) {
+    for (uint64_t i = 101; i <= 4100; i++) {
         struct policy_decision a = decide("threshold", &doubtful, i, 0.2),
                                b = decide("threshold", &doubtful, i, 0.2);
         struct policy_decision c = decide("threshold", &sure, i, 0.2);
@@ -91,10 +94,39 @@ static void audits_have_their_share_and_are_reproducible(void **state)
         doubtful_count += a.decision == DECISION_AUDIT;
         sure_count += c.decision == DECISION_AUDIT;
     }
-    assert_true(doubtful_count > 3800 && doubtful_count < 4200);
-    assert_true(sure_count > 1850 && sure_count < 2150);
+    assert_true(doubtful_count > 700 && doubtful_count < 900);
+    assert_true(sure_count > 325 && sure_count < 475);
     assert_int_equal(decide("threshold", &doubtful, 1, 0).decision, DECISION_TRUST);
-    assert_int_equal(decide("threshold", &doubtful, 1, 1).decision, DECISION_AUDIT);
+    assert_int_equal(decide("threshold", &doubtful, 5, 1).decision, DECISION_AUDIT);
+    assert_true(decide("threshold", &doubtful, 1, 1).propensity == 0); // nothing was measured yet
+}
+
+// However many are trusted, the audits during the search are a quarter of what is allowed in all.
+static void audits_during_the_search_leave_most_for_its_end(void **state)
+{
+    enum { MEASURED = 100, ALL = 1100 };
+    struct forecast forecast = {.p_improves = 0.1, .confidence = 0.95};
+    struct run_state_candidate *candidate = xcalloc(ALL, sizeof(*candidate));
+    struct run_state run_state = {.started = {.seed = 42, .confidence = 0.9, .audit = 0.05},
+                                  .candidate = candidate,
+                                  .candidate_count = ALL};
+    double sum = 0;
+    (void)state;
+    for (uint64_t id = 1; id <= ALL; id++) {
+        candidate[id - 1].decided.decision = DECISION_MEASURE;
+        if (id > MEASURED) {
+            struct policy_view view = {
+                .run_state = &run_state, .candidate = id, .first = id, .last = id};
+            struct policy_decision decision;
+            candidate[id - 1].forecast = &forecast;
+            policy_find("threshold")->decide(&view, &decision);
+            candidate[id - 1].decided = (struct run_decided){.decision = decision.decision,
+                                                             .propensity = decision.propensity};
+            sum += decision.propensity;
+        }
+    }
+    assert_true(sum > 1.2 && sum < 1.2501);
+    free(candidate);
 }
 
 // The choice was the decision, however unlikely the best of all points is to improve.
@@ -210,6 +242,9 @@ static void a_budget_measures_those_that_stand_well(void **state)
     decision = decide_among("budget", &many, 58, 97, 99);
     assert_true(decision.decision == DECISION_TRUST && decision.propensity == 0);
     many.run_state.started.audit = 0.25;
+    for (size_t i = 0; i < 57; i++) {
+        many.candidate[i].decided.decision = DECISION_MEASURE; // so that audits are allowed
+    }
     size_t audits = 0;
     for (many.run_state.started.seed = 1; many.run_state.started.seed <= 4000;
          many.run_state.started.seed++) {
@@ -426,6 +461,7 @@ int main(void)
         cmocka_unit_test(without_a_forecast_is_measured_and_says_why),
         cmocka_unit_test(policy_all_trusts_nobody),
         cmocka_unit_test(audits_have_their_share_and_are_reproducible),
+        cmocka_unit_test(audits_during_the_search_leave_most_for_its_end),
         cmocka_unit_test(a_budget_measures_those_that_stand_well),
         cmocka_unit_test(what_takes_long_stands_behind_what_promises_as_much),
         cmocka_unit_test(standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now),

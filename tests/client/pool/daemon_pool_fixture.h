@@ -45,8 +45,8 @@ static inline struct fixture *begin(const struct fake_behaviour *first,
 {
     struct fixture *f = xcalloc(1, sizeof(*f));
     strbuf_init(&f->said, 1 << 16);
-    fake_start_as(&f->fake[0], 1, "tcp://127.0.0.1:0", first);
-    fake_start_as(&f->fake[1], 2, "tcp://127.0.0.1:0", second);
+    fake_start_as(&f->fake[0], 1, own_url(), first);
+    fake_start_as(&f->fake[1], 2, own_url(), second);
     f->options.pool = xasprintf("%s, %s", f->fake[0].pool, f->fake[1].pool);
     f->options.quiet = true;
     struct err err = ERR_INIT;

@@ -26,10 +26,12 @@
 
 #define FAKE_CLASS "fake cpu"
 #define FAKE_DEVICES_MAX 64
-#define FAKE_LEARNT 8 // outcomes after which the worker is confident
+#define FAKE_ASKED_MAX 256 // candidates, by number, whose first forecast is remembered
+#define FAKE_LEARNT 8      // outcomes after which the worker is confident
 
 // How a daemon or its worker differs from the usual one.
 struct fake_behaviour {
+    bool blind;               // the worker reads no sources
     const char *device_class; // NULL: FAKE_CLASS
     bool stuck;               // measurements never end
     bool full;                // refuses every job
@@ -74,7 +76,8 @@ struct fake {
     uint64_t jobs;    // number of jobs that ran
     char *told[4096]; // keys of the outcomes that the worker was told
     size_t told_count;
-    uint64_t asked[4096]; // numbers of requests for candidates
+    size_t first_told[FAKE_ASKED_MAX]; // outcomes at a candidate's first forecast, and 1; 0: none
+    uint64_t asked[4096];              // numbers of requests for candidates
     size_t asked_count;
     struct stats_rng rng; // random delays
     struct fake_behaviour behaviour;
@@ -190,6 +193,14 @@ static inline void fake_ratio(struct result *result, double y)
                                    : VERDICT_INCONCLUSIVE;
 }
 
+// The log2 speedup of what is measured against: of a candidate, in a play-off; 0 of the baseline.
+static inline double fake_baseline_log2(struct fake *fake, const struct job_spec *spec)
+{
+    const char *source = fake_source(fake, &spec->baseline);
+    bool plain = !source || !strstr(source, "#define A ");
+    return plain ? 0 : fake_log2(fake_define(source, "A"), fake_define(source, "B")) + 0.002;
+}
+
 static inline struct result *fake_measure(struct fake *fake, const struct job_spec *spec)
 {
     struct compiled *compiled = fake_compile(fake, spec);
@@ -208,6 +219,7 @@ static inline struct result *fake_measure(struct fake *fake, const struct job_sp
         result->reason = xstrdup("it is wrong");
     } else {
         double y = fake_log2(a, b) + (spec->fresh ? 0.002 : 0);
+        y -= fake_baseline_log2(fake, spec);
         fake_ratio(result, y);
         result->verdict = fake->behaviour.lies ? VERDICT_INCONCLUSIVE : result->verdict;
     }

@@ -79,7 +79,7 @@ static void a_device_without_a_language_is_for_c(void **state)
     (void)state;
     struct device_info old = device_of("core0", "cpu: a", "idle", NULL);
     expect(&old, 1, NULL, "c", "core0");
-    refuse(&old, 1, NULL, "cuda", ERR_UNREACHABLE, "no device for problems in CUDA");
+    refuse(&old, 1, NULL, "cuda", ERR_NO_DEVICE, "no device for problems in CUDA");
 }
 
 static void the_choice_is_a_copy(void **state)
@@ -101,11 +101,11 @@ static void the_choice_is_a_copy(void **state)
 static void without_a_device_the_sentence_says_what_is_missing(void **state)
 {
     (void)state;
-    refuse(NULL, 0, NULL, "c", ERR_UNREACHABLE, "the daemon has no device");
+    refuse(NULL, 0, NULL, "c", ERR_NO_DEVICE, "the daemon has no device");
     struct device_info gpu = device_of("gpu0", "cuda: H200", "idle", "cuda");
-    refuse(&gpu, 1, NULL, "c", ERR_UNREACHABLE, "no device for problems in C;");
+    refuse(&gpu, 1, NULL, "c", ERR_NO_DEVICE, "no device for problems in C;");
     // Its class is not what is wrong with it.
-    refuse(&gpu, 1, "cuda: H200", "c", ERR_UNREACHABLE, "no device for problems in C;");
+    refuse(&gpu, 1, "cuda: H200", "c", ERR_NO_DEVICE, "no device for problems in C;");
 }
 
 static void out_of_service_has_two_spellings_and_a_reason(void **state)
@@ -114,9 +114,9 @@ static void out_of_service_has_two_spellings_and_a_reason(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(spelling); i++) {
         struct device_info device = device_of("core0", "cpu: a", spelling[i], "c");
-        refuse(&device, 1, NULL, "c", ERR_UNREACHABLE, "in service: no reason given");
+        refuse(&device, 1, NULL, "c", ERR_NO_DEVICE, "in service: no reason given");
         device.reason = text_of("its clock drifts");
-        refuse(&device, 1, "cpu: a", "c", ERR_UNREACHABLE, "in service: its clock drifts");
+        refuse(&device, 1, "cpu: a", "c", ERR_NO_DEVICE, "in service: its clock drifts");
         assert_false(device_takes_jobs(&device));
     }
 }
@@ -127,7 +127,7 @@ static void another_class_is_named_unless_the_wanted_one_is_out_of_service(void 
     struct device_info device[] = {device_of("core0", "cpu: a", "idle", "c"),
                                    device_of("core1", "cpu: b", "out-of-service", "c")};
     refuse(device, 1, "cpu: b", "c", ERR_INVALID, "of class \"cpu: b\" (it has \"cpu: a\")");
-    refuse(device, 2, "cpu: b", "c", ERR_UNREACHABLE, "no device of the daemon is in service");
+    refuse(device, 2, "cpu: b", "c", ERR_NO_DEVICE, "no device of the daemon is in service");
 }
 
 static void hostile_texts_are_cut_and_not_the_sentence(void **state)
@@ -140,7 +140,7 @@ static void hostile_texts_are_cut_and_not_the_sentence(void **state)
     refuse(&device, 1, "cpu: b", "c", ERR_INVALID, "cannot be compared");
     device.state = text_of("out-of-service");
     device.reason = text;
-    refuse(&device, 1, NULL, "c", ERR_UNREACHABLE, "in service: xxx");
+    refuse(&device, 1, NULL, "c", ERR_NO_DEVICE, "in service: xxx");
 }
 
 static void states_that_last_take_no_jobs(void **state)

@@ -175,7 +175,7 @@ static void expect(const struct looked *looked, const char *urls)
 static void urls_stand_for_themselves_each_once_in_their_order(void **state)
 {
     (void)state;
-    struct hosts *hosts = create("tcp://b:2,tcp://a:1, tcp://b:2,tls://b:2");
+    struct hosts *hosts = create("tcp://b:2,tcp://a:1, tcp://b:2,tls://b:2,tls+tcp://b:2");
     struct looked looked = looked_init();
     look_up(hosts, &looked);
     expect(&looked, "tcp://b:2 tcp://a:1 tls://b:2 ");

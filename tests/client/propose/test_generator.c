@@ -270,11 +270,40 @@ static void a_language_model_has_no_points_and_reads_nothing(void **state)
     assert_int_equal(text.len, 0);
     struct generator *generator = NULL;
     assert_int_equal(generator_create(&generator, "llm", &text, "here", NULL), 0);
-    assert_true(generator->is_llm);
+    assert_true(generator->asks);
     assert_int_equal(generator->point_count, 0);
     assert_int_equal(generator->axis_count, 0);
     generator_free(generator);
     generator_free(NULL);
+}
+
+static void a_command_is_one_line_and_not_too_long(void **state)
+{
+    static const char *const wrong[][2] = {
+        {"exec:", "needs a command after the colon"},
+        {"exec:  ", "needs a command after the colon"},
+        {"exec:a\nb", "the command of --generator exec:"},
+    };
+    struct problem_dir dir = {0};
+    struct bytes text;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct err err = ERR_INIT;
+
+        assert_int_not_equal(generator_read(&text, wrong[i][0], &dir, &err), 0);
+        assert_non_null(strstr(err.text, wrong[i][1]));
+    }
+    char *longest = xasprintf("exec:%0*d", GENERATOR_COMMAND_MAX, 1);
+    char *longer = xasprintf("%s0", longest);
+    struct err err = ERR_INIT;
+    assert_int_equal(generator_read(&text, longest, &dir, &err), 0);
+    assert_int_equal(generator_read(&text, longer, &dir, &err), ERR_USAGE);
+    assert_non_null(strstr(err.text, "put it into a script"));
+    assert_string_equal(generator_command("exec:./a b"), "./a b");
+    assert_null(generator_command("tunable"));
+    free(longest);
+    free(longer);
 }
 
 static void kinds_are_whole_words(void **state)
@@ -285,7 +314,8 @@ static void kinds_are_whole_words(void **state)
         struct generator *generator = NULL;
         struct err err = ERR_INIT;
         assert_int_equal(create(&generator, none[i], "int x;", &err), ERR_USAGE);
-        assert_non_null(strstr(err.text, "use tunable, llm, pool:DIR or pool:FILE.jsonl"));
+        assert_non_null(
+            strstr(err.text, "use tunable, llm, exec:COMMAND, pool:DIR or pool:FILE.jsonl"));
         assert_null(generator);
         assert_false(generator_is_llm(none[i]) || generator_is_files(none[i]));
     }
@@ -326,6 +356,7 @@ int main(void)
         cmocka_unit_test(files_have_neither_places_nor_neighbours),
         cmocka_unit_test(one_value_is_at_the_beginning_of_its_axis),
         cmocka_unit_test(a_language_model_has_no_points_and_reads_nothing),
+        cmocka_unit_test(a_command_is_one_line_and_not_too_long),
         cmocka_unit_test(kinds_are_whole_words),
         cmocka_unit_test(wrong_kinds_are_refused),
     };

@@ -26,7 +26,6 @@ static void names_are_taken_apart_where_a_kind_follows(void **state)
     struct generator_list list;
     parse(&list, "tunable");
     assert_int_equal(list.count, 1);
-    assert_int_equal(generator_list_llm_index(&list), 1);
     generator_list_release(&list);
     parse(&list, "pool:a,b.jsonl,llm,pool:tunable,c,tunable");
     assert_int_equal(list.count, 4);
@@ -34,11 +33,16 @@ static void names_are_taken_apart_where_a_kind_follows(void **state)
     assert_string_equal(list.kind[1], "llm");
     assert_string_equal(list.kind[2], "pool:tunable,c");
     assert_string_equal(list.kind[3], "tunable");
-    assert_int_equal(generator_list_llm_index(&list), 1);
     generator_list_release(&list);
-    assert_true(generator_list_has_llm("tunable,llm"));
-    assert_false(generator_list_has_llm("tunable,pool:llm"));
-    assert_false(generator_list_has_llm("space"));
+    parse(&list, "exec:./a --x 1,2,exec:b | tee c,pool:d,tunable");
+    assert_int_equal(list.count, 4);
+    assert_string_equal(list.kind[0], "exec:./a --x 1,2");
+    assert_string_equal(list.kind[1], "exec:b | tee c");
+    generator_list_release(&list);
+    assert_true(generator_list_asks("tunable,llm"));
+    assert_true(generator_list_asks("tunable,exec:./a"));
+    assert_false(generator_list_asks("tunable,pool:llm"));
+    assert_false(generator_list_asks("space"));
 }
 
 static void a_wrong_list_is_one_sentence(void **state)
@@ -84,7 +88,6 @@ static void no_names_are_an_empty_list_and_an_empty_name_is_a_kind(void **state)
     parse(&list, NULL);
     assert_int_equal(list.count, 0);
     assert_int_equal(generator_list_points(&list), 0);
-    assert_int_equal(generator_list_llm_index(&list), 0);
     generator_list_release(&list);
     generator_list_release(&list); // once more is fine
     parse(&list, "");

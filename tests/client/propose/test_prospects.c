@@ -64,11 +64,60 @@ static void a_small_space_is_compared_whole(void **state)
     generator_free(made.generator);
 }
 
+// Every point of this space but two of 18 has A = 1.
+static const char rare[] = "//@ tune B in (1, 2, 3, 4)\n//@ tune C in (1, 2, 3, 4)\n"
+                           "//@ tune A in (1, 2) if A == 1 || (B == 4 && C > 2)\nint x;\n";
+
+static size_t with_the_rare_value(uint64_t seed, bool spread)
+{
+    struct made_view made;
+    struct strategy_choice choice[8];
+    size_t rare_count = 0;
+    made_view(&made, "tunable", rare, 0);
+    made.view.seed = seed;
+    assert_int_equal(made.generator->point_count, 18);
+    assert_int_equal((spread ? prospects_spread : strategy_best_of_n.choose)(&made.view, 8, choice),
+                     8);
+    assert_all_free_and_different(&made, choice, 8);
+    for (size_t i = 0; i < 8; i++) {
+        double position[GENERATOR_AXIS_MAX];
+        made.generator->ops->position(made.generator, choice[i].point, position);
+        rare_count += position[2] > 0;
+        assert_int_equal(choice[i].parent, 0);
+    }
+    generator_free(made.generator);
+    return rare_count;
+}
+
+static void the_first_points_try_every_value(void **state)
+{
+    (void)state;
+    size_t missed = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        assert_true(with_the_rare_value(seed, true) >= 1);
+        missed += with_the_rare_value(seed, false) == 0;
+    }
+    assert_true(missed > 4); // by chance one of four has none
+}
+
+static void the_first_points_are_as_many_as_there_are(void **state)
+{
+    (void)state;
+    struct made_view made;
+    struct strategy_choice choice[POINTS];
+    made_view(&made, "tunable", grid, 5);
+    assert_int_equal(prospects_spread(&made.view, POINTS, choice), POINTS - 5);
+    assert_all_free_and_different(&made, choice, POINTS - 5);
+    generator_free(made.generator);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_of_the_best_come_first),
         cmocka_unit_test(a_small_space_is_compared_whole),
+        cmocka_unit_test(the_first_points_try_every_value),
+        cmocka_unit_test(the_first_points_are_as_many_as_there_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -277,8 +277,13 @@ static inline void made_decide(struct made_state *state, uint64_t id, double tru
             decision = stats_rng_unit(&state->rng) < propensity ? DECISION_AUDIT : DECISION_TRUST;
         }
     }
-    struct run_decided decided = {id,         decision,         propensity, xstrdup("confidence"),
-                                  confidence, state->incumbent, NAN};
+    struct run_decided decided = {.candidate = id,
+                                  .decision = decision,
+                                  .propensity = propensity,
+                                  .reason = xstrdup("confidence"),
+                                  .confidence = confidence,
+                                  .incumbent_log2 = state->incumbent,
+                                  .threshold = NAN};
     made_emit(state->sink, RUN_DECIDED, &run_decided_message, &decided);
     if (decision != DECISION_TRUST) {
         made_measure(state, id, truth, wrong, decision == DECISION_AUDIT);
@@ -331,7 +336,12 @@ static inline void made_candidate(struct made_state *state, uint64_t id)
         return;
     }
     if (twin) {
-        struct run_decided decided = {id, DECISION_REUSE, NAN, NULL, NAN, state->incumbent, NAN};
+        struct run_decided decided = {.candidate = id,
+                                      .decision = DECISION_REUSE,
+                                      .propensity = NAN,
+                                      .confidence = NAN,
+                                      .incumbent_log2 = state->incumbent,
+                                      .threshold = NAN};
         made_emit(state->sink, RUN_DECIDED, &run_decided_message, &decided);
         return;
     }

@@ -201,7 +201,7 @@ static void blobs_are_kept_by_content(void **state)
     assert_int_equal(bytes.len, 6);
     assert_memory_equal(bytes.data, "source", 6);
     bytes_clear(&bytes);
-    assert_int_equal(run_get_blob(run, &other, &bytes, &err), ERR_CORRUPT);
+    assert_int_equal(run_get_blob(run, &other, &bytes, &err), ERR_NOT_FOUND);
     run_close(run);
 }
 

@@ -1,5 +1,5 @@
-// Damage of run files that SQLite does not see: what is read is what was written, or nothing, and it
-// is told.
+// Damage of run files that SQLite does not see: what is read is what was written, or nothing, and
+// it is told.
 #include "client/run/run.h"
 #include "client/run/run_file_private.h"
 #include "common/database/row_digest.h"
@@ -223,6 +223,18 @@ static void events_in_another_order_are_told(void **state)
     assert_non_null(strstr(err.text, "event 1 is damaged"));
 }
 
+static void a_table_that_is_not_there_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct seen seen;
+    struct err err;
+
+    write_run(f);
+    change_file(f, "DROP TABLE event");
+    assert_int_equal(read_run(f, &seen, &err), ERR_CORRUPT);
+    assert_non_null(strstr(err.text, "no such table: event"));
+}
+
 static void a_damaged_source_is_made_whole_by_the_next_one(void **state)
 {
     struct fixture *f = *state;
@@ -336,6 +348,7 @@ int main(void)
         TEST(events_in_another_order_are_told),
         TEST(a_damaged_source_is_made_whole_by_the_next_one),
         TEST(a_run_of_before_is_read_and_gets_digests_when_it_goes_on),
+        TEST(a_table_that_is_not_there_is_told),
         TEST(what_a_damaged_log_loses_is_told),
         TEST(the_log_of_another_run_file_is_refused),
     };

@@ -225,6 +225,58 @@ static void events_out_of_order_are_corrupt(void **state)
     assert_int_equal(run_state.measured, 1);
 }
 
+static int looked_back(uint64_t after)
+{
+    struct run_looked_back event = {.after = after, .forecast = 1, .measure = 1, .asked_at = NAN};
+    return apply(RUN_LOOKED_BACK, &event);
+}
+
+static int decided_again(uint64_t id, uint64_t decision, uint64_t look)
+{
+    struct run_decided event = {
+        .candidate = id, .decision = decision, .look = look, .reason = xstrdup("again")};
+    return apply(RUN_DECIDED, &event);
+}
+
+static int forecast_again(uint64_t id, uint64_t look)
+{
+    struct run_forecast event = {.candidate = id,
+                                 .forecast = xcalloc(1, sizeof(*event.forecast)),
+                                 .asked_at = NAN,
+                                 .look = look};
+    event.forecast->p_improves = 0.75;
+    return apply(RUN_FORECAST, &event);
+}
+
+// Only what was trusted is reconsidered, by the latest look back, and only to be measured.
+static void a_look_back_replaces_forecast_and_decision_of_what_was_trusted(void **state)
+{
+    (void)state;
+    assert_int_equal(started(), 0);
+    for (uint64_t id = 1; id <= 2; id++) {
+        assert_int_equal(proposed(id, 0), 0);
+        assert_int_equal(compiled(id, VERDICT_NONE, 0), 0);
+        assert_int_equal(forecast(id, true), 0);
+    }
+    assert_int_equal(decided(1, DECISION_TRUST), 0);
+    assert_int_equal(decided(2, DECISION_MEASURE), 0);
+    assert_int_equal(decided_again(1, DECISION_MEASURE, 1), ERR_CORRUPT);
+    assert_int_equal(looked_back(1), ERR_CORRUPT); // there are 2 candidates
+    assert_int_equal(looked_back(2), 0);
+    assert_int_equal(forecast_again(2, 1), ERR_CORRUPT); // it was not trusted
+    assert_int_equal(forecast_again(1, 2), ERR_CORRUPT); // there was one look back
+    assert_int_equal(forecast_again(1, 1), 0);
+    assert_int_equal(decided_again(2, DECISION_MEASURE, 1), ERR_CORRUPT);
+    assert_int_equal(decided_again(1, DECISION_AUDIT, 1), ERR_CORRUPT);
+    assert_int_equal(decided_again(1, DECISION_MEASURE, 1), 0);
+    assert_int_equal(decided_again(1, DECISION_MEASURE, 1), ERR_CORRUPT);
+    assert_true(run_state.candidate[0].forecast->p_improves == 0.75);
+    assert_int_equal(run_state.forecasts, 2);
+    assert_int_equal(run_state.trusted, 0);
+    assert_int_equal(run_state.reconsidered, 1);
+    assert_int_equal(measured(1, PURPOSE_SEARCH, false), 0);
+}
+
 static void candidate_that_did_not_compile_goes_no_further(void **state)
 {
     (void)state;
@@ -276,14 +328,57 @@ static void thresholds_are_probabilities_that_rest_on_known_candidates(void **st
     assert_int_equal(run_state.certifications, 2);
 }
 
+static struct run_trusted trusted(const char *forecaster, uint64_t after, double cut,
+                                  uint64_t alarms)
+{
+    return (struct run_trusted){.after = after,
+                                .forecaster = xstrdup(forecaster),
+                                .cut = cut,
+                                .alarms = alarms,
+                                .text = xstrdup("so")};
+}
+
+// What each forecaster has shown last is kept, and the alarms of all of them are counted once.
+static void trust_is_a_probability_that_rests_on_known_candidates(void **state)
+{
+    struct run_trusted refused[] = {trusted("a", 2, 0.2, 0), trusted("a", 1, 1.5, 0),
+                                    trusted("a", 1, -0.1, 0), trusted("a", 1, INFINITY, 0)};
+    (void)state;
+    begin();
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        assert_int_equal(apply(RUN_TRUSTED, &refused[i]), ERR_CORRUPT);
+    }
+    assert_int_equal(run_state.trust_events, 0);
+    assert_null(run_state_trust(&run_state, "a"));
+    struct run_trusted taken[] = {trusted("a", 1, 0.2, 1), trusted("b", 1, 0.3, 1),
+                                  trusted("a", 1, NAN, 3)};
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
+        assert_int_equal(apply(RUN_TRUSTED, &taken[i]), 0);
+    }
+    assert_int_equal(run_state.trust_events, 3);
+    assert_int_equal(run_state.trust_count, 2);
+    assert_int_equal(run_state.trust_alarms, 4);
+    assert_true(isnan(run_state_trust(&run_state, "a")->cut));
+    assert_true(run_state_trust(&run_state, "b")->cut == 0.3);
+    assert_string_equal(run_state.trust[1].forecaster, "a"); // the latest event is the last
+    assert_null(run_state_trust(&run_state, "c"));
+    // A damaged event changes nothing of what stands.
+    struct run_trusted damaged = trusted("b", 9, 0.1, 7);
+    assert_int_equal(apply(RUN_TRUSTED, &damaged), ERR_CORRUPT);
+    assert_true(run_state_trust(&run_state, "b")->cut == 0.3);
+    assert_int_equal(run_state.trust_alarms, 4);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(counts_what_happened),
         TEST(thresholds_are_probabilities_that_rest_on_known_candidates),
+        TEST(trust_is_a_probability_that_rests_on_known_candidates),
         TEST(pauses_between_sessions_are_no_work),
         TEST(events_out_of_order_are_corrupt),
+        TEST(a_look_back_replaces_forecast_and_decision_of_what_was_trusted),
         TEST(candidate_that_did_not_compile_goes_no_further),
         TEST(given_up_job_is_final),
         TEST(told_outcomes_must_be_known),

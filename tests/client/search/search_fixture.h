@@ -113,6 +113,16 @@ static inline void clear(struct kcast_result *outcome)
     free(outcome->err);
 }
 
+// The summary of a search: the last object of its JSON lines; before it come its events.
+static inline json_t *summary_of(const struct kcast_result *outcome)
+{
+    size_t len = strlen(outcome->out);
+    while (len > 1 && outcome->out[len - 2] != '\n') {
+        len--;
+    }
+    return json_loads(outcome->out + (len > 0 ? len - 1 : 0), 0, NULL);
+}
+
 // Runs kcast and checks its exit code.
 static inline void expect(struct fixture *f, int status, const char *fault,
                           const char *const *argument)

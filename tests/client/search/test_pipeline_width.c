@@ -25,20 +25,29 @@ static void assert_width(struct pipeline_width width, uint64_t batch, uint64_t w
     assert_int_equal(width.lag, lag);
 }
 
-static void one_device_has_the_widths_of_before(void **state)
+// Batches keep their size; of these as many are under way as fill the compile slots.
+static void one_device_has_as_many_under_way_as_are_compiled(void **state)
 {
-    static const struct pipeline_capacity capacities[] = {
-        {.devices = 1, .compile_slots = 0, .worker_seconds = NAN},
-        {.devices = 1, .compile_slots = 128, .worker_seconds = 10},
-        {.devices = 0, .compile_slots = 1, .worker_seconds = 0.01},
+    static const struct {
+        struct pipeline_capacity capacity;
+        uint64_t threshold, rank, budget; // lags
+    } cases[] = {
+        {{.devices = 1, .compile_slots = 1, .worker_seconds = 10}, 2, 2, 2},
+        {{.devices = 0, .compile_slots = 1, .worker_seconds = 0.01}, 2, 2, 2},
+        {{.devices = 1, .compile_slots = 7, .worker_seconds = 10}, 2, 3, 2},
+        {{.devices = 1, .compile_slots = 14, .worker_seconds = NAN}, 3, 5, 2},
+        {{.devices = 1, .compile_slots = 128, .worker_seconds = 10}, 3, 6, 2},
+        {{.devices = 1, .compile_slots = 0, .worker_seconds = NAN}, 3, 6, 2},
     };
+    const struct pipeline_width usual = {.batch = 4};
     (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(capacities); i++) {
-        struct pipeline_capacity c = capacities[i];
-        assert_width(settle("threshold", (struct pipeline_width){.batch = 4}, c), 4, 8, 2);
-        assert_width(settle("budget", (struct pipeline_width){.batch = 4}, c), 4, 16, 2);
-        assert_width(settle("published", (struct pipeline_width){.batch = 4}, c), 16, 16, 2);
-        assert_width(settle("all", (struct pipeline_width){.batch = 3, .wide = 5}, c), 3, 5, 2);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct pipeline_capacity c = cases[i].capacity;
+        assert_width(settle("threshold", usual, c), 4, 8, cases[i].threshold);
+        assert_width(settle("rank", usual, c), 4, 4, cases[i].rank);
+        assert_width(settle("budget", usual, c), 4, 16, cases[i].budget);
+        assert_width(settle("published", usual, c), 16, 16, cases[i].budget);
+        assert_width(settle("all", (struct pipeline_width){.batch = 3, .wide = 12}, c), 3, 12, 2);
         assert_width(settle("all", (struct pipeline_width){.batch = 4, .lag = 1}, c), 4, 8, 1);
     }
 }
@@ -106,7 +115,7 @@ static void what_was_asked_for_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_device_has_the_widths_of_before),
+        cmocka_unit_test(one_device_has_as_many_under_way_as_are_compiled),
         cmocka_unit_test(more_devices_have_more_under_way),
         cmocka_unit_test(few_compile_slots_need_no_more_than_keeps_them_busy),
         cmocka_unit_test(a_slow_worker_has_larger_batches_and_fewer),

@@ -14,7 +14,7 @@ static void search_finds_the_best_and_measures_little(void **state)
     struct kcast_result outcome;
     collect(f, spawn(f, NULL, argument), &outcome);
     assert_int_equal(outcome.status, 0);
-    json_auto_t *object = json_loads(outcome.out, 0, NULL);
+    json_auto_t *object = summary_of(&outcome);
     assert_non_null(object);
     assert_int_equal(json_integer_value(json_object_get(object, "considered")), 60);
     const json_t *best = json_object_get(object, "best");
@@ -26,7 +26,10 @@ static void search_finds_the_best_and_measures_little(void **state)
     assert_true(run_state.finished);
     assert_string_equal(run_state.finish_reason, "every candidate considered");
     assert_int_equal(run_state.candidate_count, 60);
-    assert_true(run_state.trusted > 10);
+    assert_true(run_state.trusted > 2);
+    assert_int_equal(run_state.trust_count, 1);
+    assert_string_equal(run_state.trust[0].forecaster, "fake");
+    assert_true(run_state.trust[0].cut > 0.1); // it said 0.1 or less of all that did not improve
     assert_true(run_state.reused > 0);
     assert_true(run_state.compile_failed > 0);
     assert_true(
@@ -77,11 +80,11 @@ static void a_search_is_as_wide_as_its_pool(void **state)
                                  "--wide", "5",        "--candidates", "8",       NULL};
     struct run_state run_state;
     // Every other device of a daemon that invents its answers is drained.
-    fake_start_as(&other.fake, 7, "tcp://127.0.0.1:0",
+    fake_start_as(&other.fake, 7, own_url(),
                   &(struct fake_behaviour){.devices = 7, .compile_slots = 64});
     search(f, 0, NULL, path);
     load(&run_state, path);
-    assert_width(&run_state.started, 4, 2, 1, 0);
+    assert_width(&run_state.started, 4, 6, 1, 0);
     assert_true(isnan(run_state.started.worker_seconds)); // one device needs not ask
     run_state_release(&run_state);
     search(&other, 0, NULL, path_many);
@@ -104,7 +107,7 @@ static void a_resumed_search_keeps_its_width_whatever_the_pool_is_then(void **st
     struct fixture *f = *state, many = *f;
     char *path = run_path(f, "width-whole"), *killed = run_path(f, "width-killed");
     struct run_state a, b;
-    fake_start_as(&many.fake, 7, "tcp://127.0.0.1:0",
+    fake_start_as(&many.fake, 7, own_url(),
                   &(struct fake_behaviour){.devices = 7, .compile_slots = 64});
     search(&many, 0, NULL, path);
     search(&many, -SIGKILL, "event:60", killed);
@@ -148,7 +151,7 @@ static void what_improves_is_given_more_and_all_is_considered_in_the_end(void **
     struct kcast_result outcome;
     collect(f, spawn(f, NULL, all), &outcome);
     assert_int_equal(outcome.status, 0);
-    json_auto_t *object = json_loads(outcome.out, 0, NULL);
+    json_auto_t *object = summary_of(&outcome);
     const json_t *generators = json_object_get(object, "generators");
     assert_int_equal(json_array_size(generators), 2);
     for (size_t i = 0; i < 2; i++) { // each point of each, once
@@ -182,7 +185,7 @@ static void a_language_model_with_nothing_new_leaves_the_search(void **state)
     assert_non_null(strstr(outcome.err, "the generator llm has left the search"));
     struct run_state run_state;
     load(&run_state, path);
-    assert_true(run_state.asking_over);
+    assert_true(run_state.asking[0].over);
     struct allocation_share share[2];
     allocation_shares(&run_state, run_state.candidate_count, 2, share);
     assert_in_range(share[0].considered, 20, 48);
@@ -363,7 +366,7 @@ static void one_run_has_one_driver_but_two_runs_go_on_at_once(void **state)
     pid_t pid = spawn(f, "pause:10", argument);
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     assert_true(WIFSTOPPED(status));
-    expect(f, EXIT_UNREACHABLE, NULL, again);
+    expect(f, EXIT_BUSY, NULL, again);
     expect(f, EXIT_INVALID, NULL, argument); // the file exists
     expect(f, EXIT_OK, NULL, other);
     kill(pid, SIGCONT);

@@ -30,9 +30,20 @@ static void search_deep(struct fixture *f, int status, const char *fault, const 
 static void search_risk(struct fixture *f, int status, const char *fault, const char *path)
 {
     const char *const argument[] = {
-        "search", f->problem,     "--run", path,      "--seed",  "11",      "--policy",
-        "risk",   "--candidates", "70",    "--alpha", "0.3",     "--delta", "0.3",
-        "--json", "--audit",      "0.3",   "--quiet", "--batch", "3",       NULL};
+        "search",       f->problem, "--run",   path,  "--seed",  "11",  "--policy", "risk",
+        "--candidates", "70",       "--alpha", "0.3", "--delta", "0.3", "--json",   "--audit",
+        "0.3",          "--quiet",  "--batch", "3",   "--lag",   "2",   NULL};
+    forget(f);
+    expect(f, status, fault, argument);
+}
+
+// A search that looks back at what it trusted.
+static void search_back(struct fixture *f, int status, const char *fault, const char *path)
+{
+    const char *const argument[] = {"search",  f->problem,     "--run",     path,      "--seed",
+                                    "7",       "--policy",     "threshold", "--batch", "3",
+                                    "-c",      "0.93",         "--audit",   "0.1",     "--json",
+                                    "--quiet", "--candidates", "60",        NULL};
     forget(f);
     expect(f, status, fault, argument);
 }
@@ -74,98 +85,93 @@ static void killed_and_resumed(struct fixture *f, searching *begin, const char *
     free(killed);
 }
 
+// A search that nothing disturbs. *ret is its run. Returns how many jobs it ran.
+static uint64_t undisturbed(struct fixture *f, searching *begin, const char *name,
+                            struct run_state *ret)
+{
+    char *path = run_path(f, name);
+    uint64_t before = jobs_run(f);
+    begin(f, 0, NULL, path);
+    uint64_t jobs = jobs_run(f) - before;
+    load(ret, path);
+    free(path);
+    return jobs;
+}
+
+// Kills the search at events first, first + step … of the undisturbed one, before some of them are
+// written where `before`, and releases that one's run.
+static void killed_along(struct fixture *f, searching *begin, struct run_state *expected,
+                         uint64_t jobs, uint64_t first, uint64_t step, bool before)
+{
+    for (uint64_t n = first; n < expected->last_sequence; n += step) {
+        char *fault =
+            xasprintf("%s:%llu", before && n % 3 == 0 ? "before" : "event", (unsigned long long)n);
+        killed_and_resumed(f, begin, fault, expected, jobs);
+        free(fault);
+    }
+    run_state_release(expected);
+}
+
 static void killed_at_every_event_it_goes_on_as_if_nothing_had_happened(void **state)
 {
     struct fixture *f = *state;
-    char *path = run_path(f, "undisturbed");
-    uint64_t before = jobs_run(f);
-    search(f, 0, NULL, path);
-    uint64_t jobs = jobs_run(f) - before;
     struct run_state expected;
-    load(&expected, path);
+    uint64_t jobs = undisturbed(f, search, "undisturbed", &expected);
     assert_true(expected.trusted > 0 && expected.audited > 0 && expected.incumbent_count > 0);
     // Every event in an ordinary build, and some of them in slow builds.
     const char *variant = getenv("KCAST_VARIANT");
     bool slow = variant && strcmp(variant, "debug") != 0 && strcmp(variant, "release") != 0;
-    for (uint64_t n = 2; n < expected.last_sequence; n += slow ? 7 : 1) {
-        char *fault = xasprintf("%s:%llu", n % 3 == 0 ? "before" : "event", (unsigned long long)n);
-        killed_and_resumed(f, search, fault, &expected, jobs);
-        free(fault);
-    }
-    run_state_release(&expected);
-    free(path);
+    killed_along(f, search, &expected, jobs, 2, slow ? 7 : 1, true);
 }
 
 static void killed_among_wide_batches_it_goes_on_as_if_nothing_had_happened(void **state)
 {
     struct fixture *f = *state;
-    char *path = run_path(f, "wide");
-    uint64_t before = jobs_run(f);
-    search_wide(f, 0, NULL, path);
-    uint64_t jobs = jobs_run(f) - before;
     struct run_state expected;
-    load(&expected, path);
+    uint64_t jobs = undisturbed(f, search_wide, "wide", &expected);
     assert_int_equal(expected.candidate_count, 50);
-    assert_true(expected.trusted > 5 && expected.audited > 0);
-    for (uint64_t n = 5; n < expected.last_sequence; n += 19) {
-        char *fault = xasprintf("event:%llu", (unsigned long long)n);
-        killed_and_resumed(f, search_wide, fault, &expected, jobs);
-        free(fault);
-    }
-    run_state_release(&expected);
-    free(path);
+    assert_true(expected.measured > 10 && expected.trust_events > 1);
+    killed_along(f, search_wide, &expected, jobs, 5, 19, false);
 }
 
 static void killed_with_many_batches_under_way_it_goes_on_as_if_nothing_had_happened(void **state)
 {
     struct fixture *f = *state;
-    char *path = run_path(f, "deep");
-    uint64_t before = jobs_run(f);
-    search_deep(f, 0, NULL, path);
-    uint64_t jobs = jobs_run(f) - before;
     struct run_state expected;
-    load(&expected, path);
+    uint64_t jobs = undisturbed(f, search_deep, "deep", &expected);
     assert_int_equal(expected.started.lag, 9);
     assert_int_equal(expected.candidate_count, 56);
-    assert_true(expected.trusted > 0 && expected.audited > 0 && expected.incumbent_count > 0);
-    for (uint64_t n = 5; n < expected.last_sequence; n += 13) {
-        char *fault = xasprintf("%s:%llu", n % 3 == 0 ? "before" : "event", (unsigned long long)n);
-        killed_and_resumed(f, search_deep, fault, &expected, jobs);
-        free(fault);
-    }
-    run_state_release(&expected);
-    free(path);
+    assert_true(expected.trust_events > 0 && expected.incumbent_count > 0);
+    killed_along(f, search_deep, &expected, jobs, 5, 13, true);
 }
 
 static void
 killed_while_thresholds_are_certified_it_goes_on_as_if_nothing_had_happened(void **state)
 {
     struct fixture *f = *state;
-    char *path = run_path(f, "risk");
-    uint64_t before = jobs_run(f);
-    search_risk(f, 0, NULL, path);
-    uint64_t jobs = jobs_run(f) - before;
     struct run_state expected;
-    load(&expected, path);
-    assert_true(expected.certifications > 0 && expected.trusted > 5 && expected.audited > 0);
-    for (uint64_t n = 9; n < expected.last_sequence; n += 37) {
-        char *fault = xasprintf("event:%llu", (unsigned long long)n);
-        killed_and_resumed(f, search_risk, fault, &expected, jobs);
-        free(fault);
-    }
-    run_state_release(&expected);
-    free(path);
+    uint64_t jobs = undisturbed(f, search_risk, "risk", &expected);
+    assert_true(expected.certifications > 0 && expected.trust_events > 1);
+    killed_along(f, search_risk, &expected, jobs, 9, 37, false);
+}
+
+static void killed_before_and_after_looks_back_it_goes_on_as_if_nothing_had_happened(void **state)
+{
+    struct fixture *f = *state;
+    struct run_state expected;
+    const struct fake_behaviour blind = {.blind = true}; // who reads sources is asked once
+    fake_stop(&f->fake);
+    fake_start_as(&f->fake, 7, own_url(), &blind);
+    uint64_t jobs = undisturbed(f, search_back, "back", &expected);
+    assert_true(expected.looks > 0 && expected.reconsidered > 0);
+    killed_along(f, search_back, &expected, jobs, 40, 23, true);
 }
 
 static void killed_with_several_generators_it_goes_on_as_if_nothing_had_happened(void **state)
 {
     struct fixture *f = *state;
-    char *path = run_path(f, "list");
-    uint64_t before = jobs_run(f);
-    search_list(f, 0, NULL, path);
-    uint64_t jobs = jobs_run(f) - before;
     struct run_state expected;
-    load(&expected, path);
+    uint64_t jobs = undisturbed(f, search_list, "list", &expected);
     assert_int_equal(expected.candidate_count, 60);
     struct allocation_share share[3];
     allocation_shares(&expected, 60, 3, share);
@@ -176,13 +182,7 @@ static void killed_with_several_generators_it_goes_on_as_if_nothing_had_happened
         assert_int_equal(!!proposed->model, proposed->generator == 1);
         assert_int_equal(proposed->point == 0, proposed->generator == 1);
     }
-    for (uint64_t n = 7; n < expected.last_sequence; n += 11) {
-        char *fault = xasprintf("%s:%llu", n % 3 == 0 ? "before" : "event", (unsigned long long)n);
-        killed_and_resumed(f, search_list, fault, &expected, jobs);
-        free(fault);
-    }
-    run_state_release(&expected);
-    free(path);
+    killed_along(f, search_list, &expected, jobs, 7, 11, true);
 }
 
 int main(void)
@@ -194,6 +194,7 @@ int main(void)
         cmocka_unit_test(
             killed_while_thresholds_are_certified_it_goes_on_as_if_nothing_had_happened),
         cmocka_unit_test(killed_with_several_generators_it_goes_on_as_if_nothing_had_happened),
+        cmocka_unit_test(killed_before_and_after_looks_back_it_goes_on_as_if_nothing_had_happened),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -6,7 +6,7 @@
 static struct fixture with_manner(const struct fixture *f, const struct fake_behaviour *behaviour)
 {
     struct fixture other = *f;
-    fake_start_as(&other.fake, 7, "tcp://127.0.0.1:0", behaviour);
+    fake_start_as(&other.fake, 7, own_url(), behaviour);
     return other;
 }
 
@@ -96,7 +96,7 @@ static void killed_beside_a_late_worker_it_keeps_its_decisions(void **state)
             const struct run_state_candidate *x = &before.candidate[i], *y = &after.candidate[i];
             assert_true(digest_equal(&x->proposed.source, &y->proposed.source));
             assert_true(!x->forecast_done || (!x->forecast) == (!y->forecast));
-            if (x->decided.decision != 0) {
+            if (x->decided.decision != 0 && x->decided.draw == y->decided.draw) { // no late audit
                 assert_int_equal(x->decided.decision, y->decided.decision);
                 assert_string_equal(x->decided.reason, y->decided.reason);
             }

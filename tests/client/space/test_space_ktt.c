@@ -7,8 +7,8 @@
 #define PAIR(name, value) "{\"Name\": \"" name "\", \"Value\": " value "}"
 #define CONFIG(pairs) "\"KernelName\": \"add\", \"Configuration\": [" pairs "]"
 #define AND(result, more) result ", " more
-// A result of block b, for which KTT needed 100 of the file's unit besides its kernel; the search had
-// 5 and validation 15 of these.
+// A result of block b, for which KTT needed 100 of the file's unit besides its kernel; the search
+// had 5 and validation 15 of these.
 #define RESULT(b, status, duration, more)                                                          \
     "{" CONFIG(AND(                                                                                \
         PAIR("BLOCK", b),                                                                          \

@@ -123,9 +123,9 @@ static void searches_are_sorted_as_asked(void **state)
     f->before_load[0].device_seconds -= 3;
     top_compose(&f->page, &f->input);
     size_t first = line_with(&f->page, "SHARE") + 1;
-    assert_non_null(strstr(f->page.line[first].text, " 75.0%"));
+    assert_non_null(strstr(f->page.line[first].text, " 75%"));
     assert_non_null(strstr(f->page.line[first].text, "search-00"));
-    assert_non_null(strstr(f->page.line[first + 1].text, " 25.0%"));
+    assert_non_null(strstr(f->page.line[first + 1].text, " 25%"));
     assert_non_null(strstr(f->page.line[first + 1].text, "search-01"));
     f->input.sort = TOP_BY_SECONDS;
     top_compose(&f->page, &f->input);
@@ -137,7 +137,7 @@ static void what_runs_now_counts(void **state)
     struct fixture *f = *state;
 
     top_compose(&f->page, &f->input);
-    assert_non_null(strstr(f->page.line[line_with(&f->page, "SHARE") + 1].text, " 75.0%"));
+    assert_non_null(strstr(f->page.line[line_with(&f->page, "SHARE") + 1].text, " 75%"));
 }
 
 // How much devices are held, and from 100 columns on where the time of searches went.
@@ -202,6 +202,65 @@ static void names_cannot_command_the_terminal(void **state)
     (void)line_with(&f->page, "results since the start: faster 25");
 }
 
+static void searches_that_have_ended_are_counted_and_shown_on_demand(void **state)
+{
+    struct fixture *f = *state;
+
+    f->now.searches_count = f->before.searches_count = 3;
+    f->now_load[1].unfinished = f->before_load[1].unfinished = 0;
+    f->now_load[2].running = f->now_load[2].unfinished = 0; // it had jobs at the look before
+    top_compose(&f->page, &f->input);
+    size_t header = line_with(&f->page, "SHARE");
+    assert_non_null(strstr(f->page.line[header + 1].text, "search-00"));
+    assert_non_null(strstr(f->page.line[header + 2].text, "search-02"));
+    assert_non_null(strstr(f->page.line[header + 3].text, "1 search has ended; f shows them"));
+    f->input.finished = true;
+    top_compose(&f->page, &f->input);
+    assert_non_null(strstr(f->page.line[header + 2].text, "search-01"));
+}
+
+static void a_search_has_its_problem_best_and_progress(void **state)
+{
+    static char problem[] = "softmax";
+    struct estimate best = {.log2 = 1, .lo = 0.9, .hi = 1.1};
+    struct fixture *f = *state;
+
+    f->now_load[0].problem = problem;
+    f->now_load[0].best = &best;
+    f->now_load[0].measured = 7;
+    f->now_load[0].planned = 40;
+    f->now_load[1].planned_seconds = 404;
+    f->input.selected = 0;
+    top_compose(&f->page, &f->input);
+    size_t header = line_with(&f->page, "SHARE");
+    assert_non_null(strstr(f->page.line[header + 1].text, " 7/40   2.00x softmax "));
+    assert_int_equal(f->page.line[header + 1].text[0], '>');
+    assert_non_null(strstr(f->page.line[header + 2].text, "25% time"));
+    f->input.view = TOP_DETAILS;
+    top_compose(&f->page, &f->input);
+    (void)line_with(&f->page, "search search-00");
+    (void)line_with(&f->page, "problem    softmax");
+    (void)line_with(&f->page, "best       2.00x [1.87, 2.14] the baseline");
+    (void)line_with(&f->page, "holds      cuda0, job 77");
+    size_t count;
+    assert_ptr_equal(top_selected(&f->input, &count), &f->now_load[0]);
+    assert_int_equal(count, SEARCHES);
+}
+
+static void keys_are_explained(void **state)
+{
+    struct fixture *f = *state;
+
+    top_compose(&f->page, &f->input);
+    (void)line_with(&f->page, "h help");
+    f->input.message = "cancel the 5 jobs of search-00?";
+    top_compose(&f->page, &f->input);
+    (void)line_with(&f->page, "cancel the 5 jobs of search-00?");
+    f->input.view = TOP_HELP;
+    top_compose(&f->page, &f->input);
+    (void)line_with(&f->page, "cancel the jobs of the selected search");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +269,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_runs_now_counts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_says_where_time_went, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_fits_into_any_terminal, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(searches_that_have_ended_are_counted_and_shown_on_demand,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_search_has_its_problem_best_and_progress, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(keys_are_explained, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_cannot_command_the_terminal, set_up, tear_down),
     };
 

@@ -256,24 +256,6 @@ static void a_result_that_is_known_answers_at_once(void **state)
     assert_int_not_equal(outcome.state, JOB_DONE);
 }
 
-static void a_job_cancelled_before_the_ledger_has_it_ends_as_soon_as_it_does(void **state)
-{
-    struct workshop *w = *state;
-    struct submit body = workshop_submit_body(w, JOB_MEASURE, "k", "source");
-    struct told outcome;
-
-    start(w, &body, &outcome);
-    struct job *job;
-    while (!(job = job_table_find_key(w->parts.jobs, "t", "s", "k"))) {
-        workshop_turn(w);
-    }
-    assert_false(job->journalled);
-    job->cancel_requested = true;
-    workshop_until_state(w, job, JOB_CANCELLED);
-    assert_int_equal(outcome.job, job->id);
-    assert_int_equal(w->begun, 0);
-}
-
 static void a_cancelled_search_has_the_submissions_that_are_being_checked(void **state)
 {
     struct workshop *w = *state;
@@ -313,6 +295,18 @@ static void on_due(void *owner, struct exchange *exchange, const uint64_t *jobs,
     ++*(unsigned *)owner;
 }
 
+// A request whose caller has gone.
+static struct exchange *exchange_of_nobody(struct service *service)
+{
+    static const unsigned char header[FRAMES_WORD_LEN] = {0x80, 0, 0, 1};
+    const struct frames_view frame = {.header = header, .header_len = sizeof(header)};
+    struct connection connection = {.service = service, .party = party_of_tenant(service, "t")};
+    struct exchange *exchange = exchange_create(&connection, &frame);
+
+    exchange->connection = NULL;
+    return exchange;
+}
+
 // Keeps a job in the ledger alone, so that the ledger does not take another one of its key.
 static void use_up_key(struct workshop *w, const char *key)
 {
@@ -337,6 +331,27 @@ static sqlite3 *hold_ledger(const struct workshop *w)
     return db;
 }
 
+static void a_job_cancelled_before_the_ledger_has_it_ends_as_soon_as_it_does(void **state)
+{
+    struct workshop *w = *state;
+    struct submit body = workshop_submit_body(w, JOB_MEASURE, "k", "source");
+    struct told outcome;
+
+    workshop_settle(w);
+    sqlite3 *held = hold_ledger(w);
+    start(w, &body, &outcome);
+    struct job *job;
+    while (!(job = job_table_find_key(w->parts.jobs, "t", "s", "k"))) {
+        workshop_turn(w);
+    }
+    assert_false(job->journalled);
+    job->cancel_requested = true;
+    assert_int_equal(sqlite3_close(held), SQLITE_OK);
+    workshop_until_state(w, job, JOB_CANCELLED);
+    assert_int_equal(outcome.job, job->id);
+    assert_int_equal(w->begun, 0);
+}
+
 static void who_waits_for_a_job_that_the_ledger_does_not_take_is_answered(void **state)
 {
     struct workshop *w = served_open(1);
@@ -355,7 +370,7 @@ static void who_waits_for_a_job_that_the_ledger_does_not_take_is_answered(void *
     while (!(job = job_table_find_key(w->parts.jobs, "t", "s", "k"))) {
         workshop_turn(w);
     }
-    struct exchange *exchange = exchange_create(w->parts.service, NULL, 0);
+    struct exchange *exchange = exchange_of_nobody(w->parts.service);
     assert_true(waits_park(w->parts.waits, exchange, &job->id, 1, &job, 1, 1000000));
     assert_int_equal(sqlite3_close(held), SQLITE_OK);
     while (outcome.ends == 0 || due == 0) {

@@ -1,5 +1,5 @@
-// How much of a cuda source is compiled: what the features need at first, and the rest when it is to
-// be measured; what is known already goes with the plan.
+// How much of a cuda source is compiled: what the features need at first, and the rest when it is
+// to be measured; what is known already goes with the plan.
 #include "daemon/run/compiler.h"
 #include "daemon/store/blob.h"
 #include "proto/verdict.h"

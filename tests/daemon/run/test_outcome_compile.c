@@ -1,4 +1,5 @@
-// What kcast-exec reports of a compilation or of this machine is believed only where it can be true.
+// What kcast-exec reports of a compilation or of this machine is believed only where it can be
+// true.
 #include "common/mem.h"
 #include "daemon/run/outcome.h"
 #include "proto/verdict.h"

@@ -1,5 +1,5 @@
-// Limits of the blob store: many puts at once stay within them together, what waits is tried after a
-// sweep, and the sweep counts what each tenant has sent.
+// Limits of the blob store: many puts at once stay within them together, what waits is tried after
+// a sweep, and the sweep counts what each tenant has sent.
 #include "common/file.h"
 #include "daemon/store/blob.h"
 #include "daemon/store/blob_quota.h"

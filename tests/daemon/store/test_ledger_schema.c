@@ -177,8 +177,8 @@ static void tables_refuse_what_no_kcastd_writes(void **state)
         "INSERT INTO result (key, created_at, cap_s, result) VALUES (x'01', 'now', 1, x'')",
         "INSERT INTO result (key, created_at, cap_s, result) VALUES (x'01', 1, 1, NULL)",
         "INSERT INTO device_order (device, kind, created_at) VALUES (NULL, 1, 1)",
-        "INSERT INTO account (tenant, search, weight, used_s, tokens_s, at)"
-        " VALUES ('t', NULL, 1, 0, 0, 0)",
+        ("INSERT INTO account (tenant, search, weight, used_s, tokens_s, at)"
+         " VALUES ('t', NULL, 1, 0, 0, 0)"),
         "UPDATE job SET key = 'old'", // two of one search
     };
     struct ledger_fixture *fixture = *state;

@@ -218,8 +218,8 @@ static void a_run_is_charged_while_it_goes_on(void **state)
     do {
         shown = show(client, "long").used_seconds;
     } while (shown <= used + 1);
-    // The ledger writes in the order in which it is asked, however slow the disk is, and a SUBMIT is
-    // answered when it has been written.
+    // The ledger writes in the order in which it is asked, however slow the disk is, and a SUBMIT
+    // is answered when it has been written.
     (void)accepted(client, "other", "b", "int b;\n", &more);
     kill_and_restart(client);
     assert_true(show(client, "long").used_seconds >= used);

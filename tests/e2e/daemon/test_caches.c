@@ -1,4 +1,5 @@
-// The caches of results and compilations: what is in them is not made again, and what is damaged is.
+// The caches of results and compilations: what is in them is not made again, and what is damaged
+// is.
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-// Processes that measure on GPUs: who shares one, when the daemon and its GPUs are ready, what a crash
-// takes along. The executor is a fake one that only says it has GPUs.
+// Processes that measure on GPUs: who shares one, when the daemon and its GPUs are ready, what a
+// crash takes along. The executor is a fake one that only says it has GPUs.
 #include "common/file.h"
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-// Seconds that a measurement may time. They decide when its executor's deadline is over: soon, or so
-// late that this machine's speed decides nothing.
+// Seconds that a measurement may time. They decide when its executor's deadline is over: soon, or
+// so late that this machine's speed decides nothing.
 #define BRIEF_S 0.1
 #define PATIENT_S 100.0
 
@@ -306,8 +306,8 @@ static void a_killed_daemon_takes_its_executor_along(void **state)
     free(gate);
 }
 
-// The daemon's kcast-exec is a link that the test can take away; so does a host without descriptors,
-// processes or memory let nothing begin.
+// The daemon's kcast-exec is a link that the test can take away; so does a host without
+// descriptors, processes or memory let nothing begin.
 static int set_up_removable(void **state)
 {
     static char option[512];

@@ -1,5 +1,5 @@
-// kcastd as a whole, over the wire, with an executor that does as its candidates say: what jobs give,
-// and what the daemon says about itself.
+// kcastd as a whole, over the wire, with an executor that does as its candidates say: what jobs
+// give, and what the daemon says about itself.
 #include "common/file.h"
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"

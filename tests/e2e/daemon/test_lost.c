@@ -35,10 +35,11 @@ static struct strbuf submit_bytes(const char *key, const struct job_spec *spec)
     body.search = (char *)(uintptr_t) "test";
     body.key = (char *)(uintptr_t)key;
     body.spec = (struct job_spec *)(uintptr_t)spec;
-    strbuf_add(&bytes, frames_greeting, sizeof(frames_greeting));
-    frame_begin(&frame);
+    strbuf_add(&bytes, frames_greeting(FRAMES_CALLER), FRAMES_GREETING_LEN);
+    frame_begin_request(&frame, 1);
+    struct request request = {.op = OP_SUBMIT};
     struct err err = ERR_INIT;
-    assert_int_equal(request_pack(&frame, OP_SUBMIT, 1, 0, &submit_message, &body, &err), 0);
+    assert_int_equal(request_pack(&frame, &request, &submit_message, &body, &err), 0);
     frame_end(&frame);
     strbuf_add(&bytes, frame.data, frame.len);
     strbuf_release(&frame);
@@ -199,11 +200,10 @@ static void send_body(int fd, const struct hostile *hostile)
     message_init(&request_message, &request);
     request.version = 1;
     request.op = hostile->op;
-    request.id = 7;
     request.body =
         (struct bytes){.data = (unsigned char *)(uintptr_t)hostile->body, .len = hostile->len};
     struct strbuf frame = STRBUF_INIT;
-    frame_begin(&frame);
+    frame_begin_request(&frame, 7);
     struct err err = ERR_INIT;
     assert_int_equal(message_pack(&request_message, &request, &frame, &err), 0);
     frame_end(&frame);
@@ -218,17 +218,19 @@ static void receive(int fd, void *data, size_t len)
 
 static void expect_answer(int fd, const struct hostile *hostile)
 {
-    unsigned char head[FRAMES_HEAD_LEN];
+    static const unsigned char header[FRAMES_WORD_LEN] = {0x80, 0, 0, 7};
+    unsigned char length[FRAMES_LENGTH_LEN];
 
-    receive(fd, head, sizeof(head));
-    size_t len =
-        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    receive(fd, length, sizeof(length));
+    size_t len = (size_t)length[6] << 8 | length[7];
     unsigned char frame[8192];
-    assert_in_range(len, 1, sizeof(frame));
+    assert_in_range(len, sizeof(header) + 1, sizeof(frame));
     receive(fd, frame, len);
+    assert_memory_equal(frame, header, sizeof(header));
     struct reply reply;
-    assert_int_equal(message_read(&reply_message, &reply, frame, len, NULL), 0);
-    assert_int_equal(reply.id, 7);
+    assert_int_equal(
+        message_read(&reply_message, &reply, frame + sizeof(header), len - sizeof(header), NULL),
+        0);
     if (hostile->error ? !reply.error || strcmp(reply.error, hostile->error) != 0 : !!reply.error) {
         fail_msg("%s: %s (%s)", hostile->name, reply.error ? reply.error : "no error",
                  reply.text ? reply.text : "");
@@ -283,7 +285,7 @@ static void hostile_requests_are_answered_and_take_no_memory(void **state)
     unsigned long long peak = peak_kib(client);
     memset(deep, 0x91, sizeof(deep));
     struct strbuf greeting = STRBUF_INIT;
-    strbuf_add(&greeting, frames_greeting, sizeof(frames_greeting));
+    strbuf_add(&greeting, frames_greeting(FRAMES_CALLER), FRAMES_GREETING_LEN);
     int fd = connect_and_send(client->program.url, &greeting);
     unsigned char bytes[FRAMES_GREETING_LEN];
     receive(fd, bytes, sizeof(bytes));

@@ -337,7 +337,7 @@ static void a_second_daemon_on_the_same_state_is_refused(void **state)
     daemon_client_init(&second);
     free(second.state);
     second.state = xstrdup(client->state);
-    expect_refusal(&second, EXIT_UNREACHABLE, "another kcastd");
+    expect_refusal(&second, EXIT_BUSY, "another kcastd");
     daemon_client_release(&second);
     daemon_client_expect(client, daemon_client_accepted(client, "k", candidate), JOB_DONE, 0);
 }

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #define SEARCHES 4
-#define WINDOW 6     // jobs of a search at the daemon
+#define WINDOW 24    // jobs of a search at the daemon; none runs dry where submitting is slow
 #define SECONDS 12.0 // device-seconds at least …
 #define POINTS 6.0   // … for shares within so many points
 #define FULL_POINTS 3.0

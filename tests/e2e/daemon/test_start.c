@@ -67,7 +67,7 @@ static void an_open_listener_is_refused(void **state)
     struct daemon_client *client = *state;
 
     client->option[0] = "--listen=tcp://0.0.0.0:0";
-    expect_refusal(client, EXIT_SYSTEM, "loopback");
+    expect_refusal(client, EXIT_DENIED, "loopback");
 }
 
 static void a_port_that_is_taken_is_refused(void **state)
@@ -79,7 +79,7 @@ static void a_port_that_is_taken_is_refused(void **state)
     daemon_client_init(&other);
     char *listen = xasprintf("--listen=%s", client->program.url);
     other.option[0] = listen;
-    expect_refusal(&other, EXIT_UNREACHABLE, client->program.url);
+    expect_refusal(&other, EXIT_BUSY, client->program.url);
     daemon_client_release(&other);
     free(listen);
 }

@@ -1,4 +1,5 @@
-// What renewing leaves behind: nothing of the last child in the next one, and nothing on the machine.
+// What renewing leaves behind: nothing of the last child in the next one, and nothing on the
+// machine.
 #include "tests/executor/cpu/runner_scene.h"
 #include <dirent.h>
 #include <grp.h>

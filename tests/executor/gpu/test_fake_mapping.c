@@ -12,6 +12,19 @@
 
 #define OK(call) assert_int_equal(cuda.call, CU_OK)
 
+// Enters a context of the fake driver with these settings.
+static void enter(struct driver *ret, const char *settings)
+{
+    cu_context context;
+
+    gpu_fake_use(settings);
+    struct err err = ERR_INIT;
+    assert_int_equal(driver_load(ret, &err), 0);
+    assert_int_equal(ret->init(0), CU_OK);
+    assert_int_equal(ret->context_retain(&context, 0), CU_OK);
+    assert_int_equal(ret->context_set(context), CU_OK);
+}
+
 // Mapped memory can be used while it is accessible, across the pieces that it is made of.
 static void memory_is_mapped_and_closed(void **state)
 {
@@ -21,13 +34,7 @@ static void memory_is_mapped_and_closed(void **state)
     struct cu_access access = {.location = {CU_LOCATION_DEVICE, 0}, .flags = CU_ACCESS_READ_WRITE};
 
     (void)state;
-    gpu_fake_use("memory=5M");
-    struct err err = ERR_INIT;
-    assert_int_equal(driver_load(&cuda, &err), 0);
-    OK(init(0));
-    cu_context context;
-    OK(context_retain(&context, 0));
-    OK(context_set(context));
+    enter(&cuda, "memory=5M");
     cu_stream stream = NULL;
     cu_pointer at;
     OK(address_reserve(&at, 4 * step, 0, 0x500000000000, 0));
@@ -62,13 +69,8 @@ static void areas_lie_apart_and_stay_where_they_are(void **state)
     struct driver cuda;
 
     (void)state;
-    gpu_fake_use("memory=9M");
+    enter(&cuda, "memory=9M");
     struct err err = ERR_INIT;
-    assert_int_equal(driver_load(&cuda, &err), 0);
-    OK(init(0));
-    cu_context context;
-    OK(context_retain(&context, 0));
-    OK(context_set(context));
     struct arena arena, other;
     assert_int_equal(arena_open(&arena, &cuda, 0, ARENA_OPEN, 9 << 20, &err), 0);
     assert_int_equal(arena_open(&other, &cuda, 0, ARENA_OPEN, 9 << 20, &err), 0);
@@ -100,11 +102,56 @@ static void areas_lie_apart_and_stay_where_they_are(void **state)
     OK(context_release(0));
 }
 
+static void an_arena_becomes_one_piece_for_what_will_be_placed(void **state)
+{
+    struct driver cuda;
+
+    (void)state;
+    enter(&cuda, "memory=12M");
+    struct err err = ERR_INIT;
+    struct arena arena;
+    assert_int_equal(arena_open(&arena, &cuda, 0, ARENA_JUDGE, 64 << 20, &err), 0);
+    cu_pointer at[3];
+    assert_int_equal(arena_place(&arena, 100, &at[0], &err), 0);
+    assert_int_equal(arena_place(&arena, 3 << 20, &at[1], &err), 0);
+    assert_int_equal(arena.chunk_count, 2);
+    uint64_t serial = arena.chunk_serial[0];
+    size_t mark = at[0] + 100 - arena.base;
+    arena_rewind(&arena, mark);
+    assert_int_equal(arena_unite(&arena, 5 << 20, 0, &err), 0);
+    assert_int_equal(arena.chunk_count, 1);
+    assert_true(arena.chunk_serial[0] != serial); // who has mapped the pieces maps it anew
+    assert_int_equal(arena.placed, mark);
+    OK(set_bytes(at[0], 1, 100, NULL));
+    assert_int_equal(arena_place(&arena, 4 << 20, &at[2], &err), 0);
+    assert_int_equal(at[2], at[1]);
+    assert_int_equal(arena.chunk_count, 1);
+    assert_int_equal(arena_close(&arena, true), CU_OK);
+    assert_int_equal(cuda.set_bytes(at[2], 1, 8, NULL), 1);
+    assert_int_equal(arena_close(&arena, false), CU_OK);
+    // What is one piece and large enough stays, unless it is larger than the caller wants.
+    arena_rewind(&arena, mark);
+    serial = arena.chunk_serial[0];
+    assert_int_equal(arena_unite(&arena, 1 << 20, 6 << 20, &err), 0);
+    assert_int_equal(arena.chunk_serial[0], serial);
+    assert_int_equal(arena_unite(&arena, 1 << 20, 5 << 20, &err), 0);
+    assert_int_equal(arena.mapped, 2 << 20);
+    // More than the GPU has: there is room for what is placed, and it grows.
+    assert_int_equal(arena_unite(&arena, 40 << 20, 0, &err), 0);
+    assert_int_equal(arena.mapped, 2 << 20);
+    OK(set_bytes(at[0], 1, 100, NULL));
+    assert_int_equal(arena_place(&arena, 4 << 20, &at[2], &err), 0);
+    assert_int_equal(arena_place(&arena, 40 << 20, &at[2], &err), ERR_LIMIT);
+    arena_release(&arena);
+    OK(context_release(0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_mapped_and_closed),
         cmocka_unit_test(areas_lie_apart_and_stay_where_they_are),
+        cmocka_unit_test(an_arena_becomes_one_piece_for_what_will_be_placed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

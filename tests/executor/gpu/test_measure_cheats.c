@@ -1,5 +1,5 @@
-// Candidates that use what is not theirs, forge in timing, or make the baseline fail, on the fake GPU.
-// Skipped without a compiler.
+// Candidates that use what is not theirs, forge in timing, or make the baseline fail, on the fake
+// GPU. Skipped without a compiler.
 #include "tests/executor/gpu/gpu_trial_fixture.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 // Holds the inspection of objects against the dynamic loader: what the inspection accepts is loaded
 // in a process of its own, as a runner does it, and no code of the object may run. Objects are
 // changed at random, but with a knowledge of their parts; the seed is fixed, or KCAST_SEED for a
-// longer search by hand, and printed with what it finds. The tests of the test show that it finds a hole where a rule is left out.
+// longer search by hand, and printed with what it finds. The tests of the test show that it finds a
+// hole where a rule is left out.
 #include "common/mem.h"
 #include "tests/executor/sandbox/elf_parts.h"
 #include "tests/executor/sandbox/elf_try.h"

@@ -4,6 +4,10 @@
 
 #include <sys/resource.h>
 
+#define GREETING "\0SP\0\0\x30\0\0"  // of a caller
+#define TWO_WORDS "\0\0\0\1\0\0\0\2" // of devices, without an end
+#define EIGHT_WORDS TWO_WORDS TWO_WORDS TWO_WORDS TWO_WORDS
+
 // --- a service and bare clients
 
 // A wrong beginning closes its own connection, with a reason, and no other.
@@ -14,14 +18,21 @@ static void bytes_that_are_no_greeting_are_refused_at_once(void **state)
         size_t len;
         const char *reason;
     } bad[] = {
-        {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 26, "not kernelcast's greeting"},
-        {"\0SP\0\0\x30\0\0", 8, "not kernelcast's greeting"},
-        {"KCAST\0\1\1", 8, "not kernelcast's greeting"},
-        {"x", 1, "not kernelcast's greeting"},
-        {"KCAST\0\0\2", 8, "version 2, here it is 1"},
-        {"KCAST\0\0\1\0\0\0\0", 12, "a frame of no bytes"},
-        {"KCAST\0\0\1\xff\xff\xff\xff", 12, "a frame of 4294967295 bytes, and 1048576 are allowed"},
-        {"KCAST\0\0\1\1\0\x10\0", 12, "a frame of 1048577 bytes"},
+        {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 26, "no greeting of nng's protocol"},
+        {"KCAST\0\1\1", 8, "no greeting of nng's protocol"},
+        {"x", 1, "no greeting of nng's protocol"},
+        {"\0SP\0\0\x31\0\0", 8, "of the kind REP (0x31), and only REQ is answered"},
+        {"\0SP\0\0\x70\0\0", 8, "of the kind BUS (0x70), and only REQ is answered"},
+        {"\0SP\0\x12\x34\0\0", 8, "of the kind unknown here (0x1234)"},
+        {"\0SP\0\0\x30\0\1", 8, "its greeting does not end with two zeros"},
+        {"\0SP\1\0\x30\0\0", 8, "no greeting of nng's protocol"},
+        {GREETING "\0\0\0\0\0\0\0\0", 16, "a frame of 0 bytes without a request's number"},
+        {GREETING "\0\0\0\0\0\0\0\7\0\0\0\1xyz", 23, "a frame of 7 bytes without a request's"},
+        {GREETING "\0\0\0\0\0\0\1\0" EIGHT_WORDS, 48, "a header of more than 8 words"},
+        {GREETING "\xff\xff\xff\xff\xff\xff\xff\xff\x80\0\0\1", 20,
+         "a frame of 18446744073709551611 bytes, and 1048576 are allowed"},
+        {GREETING "\0\0\0\0\0\x10\0\5\x80\0\0\1", 20,
+         "a frame of 1048577 bytes, and 1048576 are allowed"},
     };
     struct fixture *f = *state;
 
@@ -49,10 +60,10 @@ static void many_bad_connections_do_no_harm(void **state)
         if (i % 4 == 1) {
             raw_send(f, fd[i], "GET / HTTP/1.1\r\n\r\n", 18);
         } else if (i % 4 == 2) {
-            raw_send(f, fd[i], "KCA", 3); // an incomplete greeting
+            raw_send(f, fd[i], "\0SP", 3); // an incomplete greeting
         } else if (i % 4 == 3) {
             raw_greet(f, fd[i]);
-            raw_send(f, fd[i], "\4\0\0\0ab", 6); // an incomplete frame
+            raw_send(f, fd[i], "\0\0\0\0\0\0\0\6\x80\0", 10); // an incomplete frame
         }
     }
     expect_success(f);
@@ -69,7 +80,7 @@ static void bytes_may_come_one_by_one(void **state)
     struct strbuf bytes = STRBUF_INIT;
     int fd = raw_connect(f);
 
-    strbuf_add(&bytes, frames_greeting, sizeof(frames_greeting));
+    strbuf_add(&bytes, frames_greeting(FRAMES_CALLER), FRAMES_GREETING_LEN);
     add_request(&bytes, OP_STATUS, 1);
     add_request(&bytes, OP_STATUS, 2);
     for (size_t i = 0; i < bytes.len; i++) {
@@ -83,7 +94,7 @@ static void bytes_may_come_one_by_one(void **state)
     close(fd);
 }
 
-// A request that cannot be read is answered without an id, and the connection goes on.
+// A request that cannot be read is answered under its number, and the connection goes on.
 static void a_frame_that_is_no_request_is_answered(void **state)
 {
     struct fixture *f = *state;
@@ -91,8 +102,14 @@ static void a_frame_that_is_no_request_is_answered(void **state)
 
     raw_greet(f, fd);
     raw_expect_greeting(f, fd);
-    raw_send(f, fd, "\3\0\0\0abc", 7);
-    assert_int_equal(raw_reply(f, fd), 0);
+    raw_send(f, fd,
+             "\0\0\0\0\0\0\0\7\x80\0\0\5"
+             "abc",
+             15);
+    struct reply reply;
+    assert_int_equal(raw_reply_of(f, fd, &reply), 5);
+    assert_string_equal(reply.error, "protocol");
+    message_clear(&reply_message, &reply);
     raw_request(f, fd, OP_STATUS, 9);
     assert_int_equal(raw_reply(f, fd), 9);
     close(fd);
@@ -108,7 +125,7 @@ static void a_client_that_does_not_read_is_not_read_from(void **state)
 
     raw_greet(f, fd);
     raw_expect_greeting(f, fd);
-    for (uint64_t id = 1; id <= COUNT; id++) {
+    for (uint32_t id = 1; id <= COUNT; id++) {
         raw_request(f, fd, OP_BLOB_HAVE, id);
     }
     while (service_request_count(f->service) == 0) {
@@ -120,7 +137,7 @@ static void a_client_that_does_not_read_is_not_read_from(void **state)
     // The kernel has taken some of the replies, so the exact count is not known.
     assert_true(service_request_count(f->service) < COUNT);
     expect_success(f);
-    for (uint64_t id = 1; id <= COUNT; id++) {
+    for (uint32_t id = 1; id <= COUNT; id++) {
         assert_int_equal(raw_reply(f, fd), id);
     }
     assert_int_equal(service_request_count(f->service), COUNT + 1);
@@ -141,7 +158,7 @@ static void a_client_that_does_not_read_keeps_its_connection(void **state)
 
     raw_greet(f, fd);
     raw_expect_greeting(f, fd);
-    for (uint64_t id = 1; id <= COUNT; id++) {
+    for (uint32_t id = 1; id <= COUNT; id++) {
         raw_request(f, fd, OP_BLOB_HAVE, id);
     }
     uv_timer_t timer;
@@ -154,7 +171,7 @@ static void a_client_that_does_not_read_keeps_its_connection(void **state)
     }
     uv_close((uv_handle_t *)&timer, NULL);
     (void)uv_run(&f->loop, UV_RUN_NOWAIT); // its memory is free
-    for (uint64_t id = 1; id <= COUNT; id++) {
+    for (uint32_t id = 1; id <= COUNT; id++) {
         assert_int_equal(raw_reply(f, fd), id);
     }
     close(fd);
@@ -172,7 +189,7 @@ static void requests_of_a_closed_connection_are_dropped(void **state)
         f->held_count = 0;
         f->drops = 0;
         raw_greet(f, fd);
-        for (uint64_t id = 1; id <= 4; id++) {
+        for (uint32_t id = 1; id <= 4; id++) {
             raw_request(f, fd, OP_WAIT, id);
         }
         f->no_drop = false;
@@ -334,13 +351,13 @@ static void a_call_is_not_sent_before_the_greeting(void **state)
     int fd;
     for (int i = 0; i < 3; i++) {
         fd = raw_accept(f, listener);
-        raw_expect_greeting(f, fd);
+        raw_expect_greeting_of(f, fd, FRAMES_CALLER);
         close(fd);
     }
     assert_int_equal(f->answers, 0);
     fd = raw_accept(f, listener);
-    raw_greet(f, fd);
-    raw_expect_greeting(f, fd);
+    raw_greet_back(f, fd);
+    raw_expect_greeting_of(f, fd, FRAMES_CALLER);
     raw_skip_request(f, fd);
     close(fd);
     run_until(f, 1);
@@ -349,18 +366,18 @@ static void a_call_is_not_sent_before_the_greeting(void **state)
     close(listener);
 }
 
-static void pack_reply(struct strbuf *frame, uint64_t id)
+static void pack_reply(struct strbuf *frame, uint32_t id)
 {
     struct status status;
 
     message_init(&status_message, &status);
-    frame_begin(frame);
+    frame_begin_request(frame, id);
     struct err err = ERR_INIT;
-    assert_int_equal(reply_pack(frame, id, 1, &status_message, &status, &err), 0);
+    assert_int_equal(reply_pack(frame, 1, &status_message, &status, &err), 0);
     frame_end(frame);
 }
 
-static void send_reply(struct fixture *f, int fd, uint64_t id)
+static void send_reply(struct fixture *f, int fd, uint32_t id)
 {
     struct strbuf frame = STRBUF_INIT;
 
@@ -377,8 +394,8 @@ static void replies_are_matched_by_id(void **state)
     call_status(f);
     call_status(f);
     int fd = raw_accept(f, listener);
-    raw_greet(f, fd);
-    raw_expect_greeting(f, fd);
+    raw_greet_back(f, fd);
+    raw_expect_greeting_of(f, fd, FRAMES_CALLER);
     raw_skip_request(f, fd);
     raw_skip_request(f, fd);
     send_reply(f, fd, 4711); // no call has this id
@@ -401,12 +418,12 @@ static void a_reply_that_has_arrived_counts(void **state)
 
     call_status(f);
     int fd = raw_accept(f, listener);
-    raw_greet(f, fd);
-    raw_expect_greeting(f, fd);
+    raw_greet_back(f, fd);
+    raw_expect_greeting_of(f, fd, FRAMES_CALLER);
     raw_skip_request(f, fd);
     send_reply(f, fd, 1);
     run_until(f, 1);
-    for (uint64_t id = 2; id < 12; id++) {
+    for (uint32_t id = 2; id < 12; id++) {
         call(f, OP_STATUS, NULL, NULL, &status_message, 2);
         uint64_t deadline_ns = uv_hrtime() + UINT64_C(2000000);
         struct strbuf frame = STRBUF_INIT;
@@ -428,10 +445,12 @@ static void an_invalid_reply_ends_the_connection(void **state)
         size_t len;
         const char *text;
     } bad[] = {
-        {"\3\0\0\0abc", 7, "sent no valid reply"},
-        {"\0\0\0\0", 4, "a frame of no bytes"},
-        {"\xff\xff\xff\xff", 4, "a frame of 4294967295 bytes"},
-        {"\3\0\0\0\x81\1\1", 7, "a reply without an id"},
+        {"\0\0\0\0\0\0\0\7\x80\0\0\1"
+         "abc",
+         15, "sent no valid reply"},
+        {"\0\0\0\0\0\0\0\0", 8, "a frame of 0 bytes without a request's number"},
+        {"\xff\0\0\0\0\0\0\0\x80\0\0\1", 12, "bytes, and 17825792 are allowed"},
+        {"\0\0\0\0\0\0\0\x0b\0\0\0\2\x80\0\0\1\x81\1\1", 19, "a header that no request had"},
     };
     struct fixture *f = *state;
     int listener = raw_listen(f);
@@ -441,8 +460,8 @@ static void an_invalid_reply_ends_the_connection(void **state)
         call_status(f);
         call_status(f);
         int fd = raw_accept(f, listener);
-        raw_greet(f, fd);
-        raw_expect_greeting(f, fd);
+        raw_greet_back(f, fd);
+        raw_expect_greeting_of(f, fd, FRAMES_CALLER);
         raw_skip_request(f, fd);
         raw_send(f, fd, bad[i].bytes, bad[i].len);
         run_until(f, 2);

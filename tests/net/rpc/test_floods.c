@@ -41,7 +41,7 @@ static void send_many(struct fixture *f, int fd, size_t count)
     struct strbuf bytes = STRBUF_INIT;
 
     for (size_t id = 1; id <= count; id++) {
-        add_request(&bytes, OP_STATUS, id);
+        add_request(&bytes, OP_STATUS, (uint32_t)id);
     }
     raw_send(f, fd, bytes.data, bytes.len);
     strbuf_release(&bytes);
@@ -64,7 +64,7 @@ static void requests_of_one_connection_do_not_delay_another(void **state)
     raw_request(f, other, OP_STATUS, 7);
     assert_int_equal(raw_reply(f, other), 7);
     assert_true(flood.served < COUNT / 4);
-    for (uint64_t id = 1; id <= COUNT; id++) { // nothing is lost
+    for (uint32_t id = 1; id <= COUNT; id++) { // nothing is lost
         assert_int_equal(raw_reply(f, attacker), id);
     }
     close(attacker);
@@ -111,7 +111,7 @@ static void unread_replies_are_bounded_in_all(void **state)
     size_t most = 0;
     for (size_t i = 0; i < CALLERS; i++) {
         fd[i] = raw_caller(f);
-        for (uint64_t id = 1; id <= 4; id++) {
+        for (uint32_t id = 1; id <= 4; id++) {
             raw_request(f, fd[i], OP_BLOB_HAVE, id);
         }
         for (int turn = 0; turn < 20; turn++) {
@@ -136,7 +136,8 @@ static void unread_replies_are_bounded_in_all(void **state)
 static void frames_that_arrive_are_bounded_in_all(void **state)
 {
     enum { CALLERS = 40 };
-    static const unsigned char head[FRAMES_HEAD_LEN] = {0, 0, 0x20, 0}; // 2 MiB
+    // 2 MiB after the header.
+    static const unsigned char head[] = {0, 0, 0, 0, 0, 0x20, 0, 4, 0x80, 0, 0, 1};
     struct fixture *f = *state;
     size_t part = ((size_t)2 << 20) - 1;
     char *zeroes = xcalloc(1, part);
@@ -179,7 +180,7 @@ static void parked_requests_leave_room_for_others(void **state)
     f->config.parked_max = PARKED;
     reopen(f);
     int attacker = raw_caller(f);
-    for (uint64_t id = 1; id <= PARKED; id++) {
+    for (uint32_t id = 1; id <= PARKED; id++) {
         raw_request(f, attacker, OP_WAIT, id);
     }
     (void)raw_reply(f, attacker); // one of them was answered at once

@@ -53,6 +53,29 @@ static void a_name_is_checked_too(void **state)
     free(url);
 }
 
+// A service that is told nng's word for TLS serves those who call it by either.
+static void both_words_for_tls_reach_a_service(void **state)
+{
+    struct tls_fixture *s = *state;
+    struct err err = ERR_INIT;
+
+    service_close(s->f.service);
+    open_service(&s->f, "tls+tcp://127.0.0.1:0");
+    const char *as_tls = service_url(s->f.service);
+    assert_int_equal(strncmp(as_tls, "tls://127.0.0.1:", 16), 0);
+    char *as_nng = xasprintf("tls+tcp%s", as_tls + strlen("tls"));
+    const char *const urls[] = {as_tls, as_nng};
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        struct tls *tls = try_tls(s, "ours", "alice", &err);
+        remote_close(s->f.remote);
+        assert_int_equal(
+            remote_create_tls(&s->f.remote, &s->f.loop, urls[i], tls, s->submit_token, &err), 0);
+        tls_release(tls);
+        expect_success(&s->f);
+    }
+    free(as_nng);
+}
+
 static void a_full_service_reads_on_when_there_is_room(void **state)
 {
     struct tls_fixture *s = *state;
@@ -259,6 +282,7 @@ int main(void)
         TLS_TEST(a_good_caller_is_served),
         TLS_TEST(large_messages_are_whole),
         TLS_TEST(a_name_is_checked_too),
+        TLS_TEST(both_words_for_tls_reach_a_service),
         TLS_TEST(a_full_service_reads_on_when_there_is_room),
         TLS_TEST(a_revoked_token_loses_its_right_at_once),
         TLS_TEST(a_reload_that_fails_changes_nothing),

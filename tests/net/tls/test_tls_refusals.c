@@ -46,6 +46,8 @@ static void certificates_of_others_are_refused(void **state)
     // The caller does not accept the server: another authority's certificate.
     connect_as(s, "theirs", "mallory", s->submit_token);
     expect_denied(s, "its certificate is not signed by our authority");
+    UNTIL(((void)uv_run(&s->f.loop, UV_RUN_NOWAIT), s->f.refusals > 0));
+    assert_non_null(strstr(s->f.refusal, "it says that our certificate is of another authority"));
     // The server does not accept the caller: mallory trusts our authority but has no certificate of
     // it.
     char *ca = xasprintf("%s/mallory/ca.pem", s->dir);
@@ -312,8 +314,8 @@ static bool is_working(const struct service *service)
     return false;
 }
 
-// Runs the loop until all strangers have been accepted and none of them waits for the service. It then
-// depends on nobody's speed who has to give way to the next one.
+// Runs the loop until all strangers have been accepted and none of them waits for the service. It
+// then depends on nobody's speed who has to give way to the next one.
 static void until_strangers_are_idle(struct tls_fixture *s, size_t strangers)
 {
     struct service *service = s->f.service;
@@ -400,19 +402,60 @@ static void without_a_certificate_there_is_no_handshake(void **state)
 {
     struct tls_fixture *s = *state;
 
-    expect_no_handshake(s, NULL, 0, 3, "it shows no certificate");
+    expect_no_handshake(s, NULL, 0, "it shows no certificate");
     connect_as(s, "ours", "alice", s->submit_token);
     expect_success(&s->f);
+}
+
+// Sends the first message of a TLS 1.x handshake, x below 3, with a cipher suite of that time, and
+// expects that the service refuses it. Libraries of today do not speak these versions any more.
+static void refuse_hello(struct tls_fixture *s, unsigned char minor)
+{
+    uint64_t refusals = service_refusal_count(s->f.service);
+    unsigned char hello[] = {
+        22, 3,     1,    0,  45, // a record of the handshake
+        1,  0,     0,    41,     // ClientHello
+        3,  minor,               // the version, then 32 random bytes
+        1,  2,     3,    4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
+        17, 18,    19,   20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32,
+        0,                  // no session
+        0,  2,     0xc0, 9, // one suite: ECDHE-ECDSA with AES-128-CBC and SHA
+        1,  0,              // no compression
+    };
+    int fd = raw_connect(&s->f);
+
+    raw_send(&s->f, fd, (char *)hello, sizeof(hello));
+    while (service_refusal_count(s->f.service) == refusals) {
+        (void)uv_run(&s->f.loop, UV_RUN_ONCE);
+    }
+    close(fd);
 }
 
 static void old_versions_and_ciphers_are_refused(void **state)
 {
     struct tls_fixture *s = *state;
 
-    expect_no_handshake(s, NULL, 0, 2, NULL); // TLS 1.1
-    expect_no_handshake(s, NULL, MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256, 3, NULL);
-    expect_no_handshake(s, NULL, MBEDTLS_TLS_RSA_WITH_AES_128_GCM_SHA256, 3, NULL);
+    refuse_hello(s, 2); // TLS 1.1
+    expect_no_handshake(s, NULL, MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256, NULL);
+    expect_no_handshake(s, NULL, MBEDTLS_TLS_RSA_WITH_AES_128_GCM_SHA256, NULL);
     assert_int_equal(service_refusal_count(s->f.service), 3);
+}
+
+// A caller that knows both versions speaks the newer one with us, where our library has it.
+static void the_newest_version_is_spoken(void **state)
+{
+    static const int suites[] = {0, MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256};
+    const char *const version[] = {MBEDTLS_VERSION_MAJOR > 2 ? "TLSv1.3" : "TLSv1.2", "TLSv1.2"};
+    struct tls_fixture *s = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(suites); i++) {
+        struct bare_caller caller;
+
+        bare_open(&caller, s, "alice", suites[i]);
+        assert_int_equal(bare_greet(&caller, s), 0);
+        assert_string_equal(mbedtls_ssl_get_version(&caller.ssl), version[i]);
+        bare_close(&caller);
+    }
 }
 
 int main(void)
@@ -433,6 +476,7 @@ int main(void)
         TLS_TEST(a_caller_that_does_not_identify_itself_is_closed),
         TLS_TEST(without_a_certificate_there_is_no_handshake),
         TLS_TEST(old_versions_and_ciphers_are_refused),
+        TLS_TEST(the_newest_version_is_spoken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

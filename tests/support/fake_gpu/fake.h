@@ -25,8 +25,8 @@
 //                      not there (oom then counts the allocations since it is there)
 // Words that are not known make cuInit fail with 1.
 //
-// Kernels whose names begin with kc_ are those of executor/gpu/device/kernels_host.c. A name that contains
-// one of these is a candidate's (float tensors of n elements, parameters in this order):
+// Kernels whose names begin with kc_ are those of executor/gpu/device/kernels_host.c. A name that
+// contains one of these is a candidate's (float tensors of n elements, parameters in this order):
 //   fk_axpy(x, y, n, a)   y += a x       fk_ref_axpy(x, y, y_out, y_scale, n, a)
 //   fk_scale(x, y, n, a)  y = a x        fk_ref_scale(x, y, y_scale, n, a)
 //   fk_copy(x, y, n)      y = x          fk_ref_copy(x, y, y_scale, n)

@@ -24,37 +24,37 @@ static void repeat(struct decisions *calibration, int times, double p, bool impr
                    double propensity)
 {
     for (int i = 0; i < times; i++) {
-        decisions_add(calibration, p, improved, propensity);
+        decisions_add(calibration, p, improved, propensity, 0);
     }
 }
 
 static void without_a_history_nothing_is_believed_much(void **state)
 {
-    assert_true(decisions_confidence(*state, 0.001) < 0.9);
-    assert_true(decisions_confidence(*state, 0) < 0.9);
-    assert_true(decisions_confidence(*state, 1) < 0.9);
-    assert_true(decisions_confidence(*state, 0.5) <= 0.5 + 1e-9);
+    assert_true(decisions_confidence(*state, 0.001, 0) < 0.9);
+    assert_true(decisions_confidence(*state, 0, 0) < 0.9);
+    assert_true(decisions_confidence(*state, 1, 0) < 0.9);
+    assert_true(decisions_confidence(*state, 0.5, 0) <= 0.5 + 1e-9);
     assert_true(isnan(decisions_accuracy(*state)));
 }
 
 static void right_calls_raise_it(void **state)
 {
-    double before = decisions_confidence(*state, 0.02);
+    double before = decisions_confidence(*state, 0.02, 0);
     repeat(*state, 3, 0.02, false, 1);
-    double after = decisions_confidence(*state, 0.02);
+    double after = decisions_confidence(*state, 0.02, 0);
     assert_true(after > before);
     repeat(*state, 30, 0.02, false, 1);
-    assert_true(decisions_confidence(*state, 0.02) > after);
-    assert_true(decisions_confidence(*state, 0.02) > 0.95);
+    assert_true(decisions_confidence(*state, 0.02, 0) > after);
+    assert_true(decisions_confidence(*state, 0.02, 0) > 0.95);
     assert_float_equal(decisions_accuracy(*state), 1, 1e-9);
 }
 
 static void a_wrong_audit_lowers_it_below_the_threshold(void **state)
 {
     repeat(*state, 20, 0.02, false, 1);
-    assert_true(decisions_confidence(*state, 0.02) > 0.9);
-    decisions_add(*state, 0.02, true, 0.1);
-    assert_true(decisions_confidence(*state, 0.02) < 0.9);
+    assert_true(decisions_confidence(*state, 0.02, 0) > 0.9);
+    decisions_add(*state, 0.02, true, 0.1, 0);
+    assert_true(decisions_confidence(*state, 0.02, 0) < 0.9);
     assert_float_equal(decisions_accuracy(*state), 20.0 / 30, 1e-9);
 }
 
@@ -63,9 +63,9 @@ static void a_wrong_audit_costs_more_than_a_wrong_call_that_was_measured_anyway(
     struct decisions *other = decisions_create();
     repeat(*state, 20, 0.02, false, 1);
     repeat(other, 20, 0.02, false, 1);
-    decisions_add(*state, 0.02, true, 0.1);
-    decisions_add(other, 0.02, true, 1);
-    assert_true(decisions_confidence(*state, 0.02) < decisions_confidence(other, 0.02));
+    decisions_add(*state, 0.02, true, 0.1, 0);
+    decisions_add(other, 0.02, true, 1, 0);
+    assert_true(decisions_confidence(*state, 0.02, 0) < decisions_confidence(other, 0.02, 0));
     decisions_free(other);
 }
 
@@ -73,36 +73,36 @@ static void it_recovers_when_calls_are_right_again(void **state)
 {
     repeat(*state, 10, 0.02, false, 1);
     repeat(*state, 3, 0.02, true, 1);
-    double low = decisions_confidence(*state, 0.02);
+    double low = decisions_confidence(*state, 0.02, 0);
     repeat(*state, 100, 0.02, false, 1);
     assert_true(low < 0.85);
-    assert_true(decisions_confidence(*state, 0.02) > 0.95);
+    assert_true(decisions_confidence(*state, 0.02, 0) > 0.95);
 }
 
 static void calls_of_the_other_kind_do_not_count(void **state)
 {
-    double before = decisions_confidence(*state, 0.02);
+    double before = decisions_confidence(*state, 0.02, 0);
     repeat(*state, 50, 0.98, true, 1);
-    assert_true(decisions_confidence(*state, 0.02) == before);
-    assert_true(decisions_confidence(*state, 0.98) > before);
+    assert_true(decisions_confidence(*state, 0.02, 0) == before);
+    assert_true(decisions_confidence(*state, 0.98, 0) > before);
 }
 
 static void weak_calls_that_were_wrong_hardly_touch_strong_ones(void **state)
 {
     repeat(*state, 30, 0.01, false, 1);
-    double before = decisions_confidence(*state, 0.01);
+    double before = decisions_confidence(*state, 0.01, 0);
     repeat(*state, 5, 0.45, true, 1);
-    assert_true(decisions_confidence(*state, 0.01) > before - 0.02);
-    assert_true(decisions_confidence(*state, 0.45) < 0.75);
+    assert_true(decisions_confidence(*state, 0.01, 0) > before - 0.02);
+    assert_true(decisions_confidence(*state, 0.45, 0) < 0.75);
 }
 
 static void it_is_always_a_probability(void **state)
 {
     for (int i = 0; i < 500; i++) {
         double p = (i * 37 % 101) / 100.0;
-        double confidence = decisions_confidence(*state, p);
+        double confidence = decisions_confidence(*state, p, 0);
         assert_true(confidence >= 0 && confidence <= 1);
-        decisions_add(*state, p, i % 3 == 0, 1e-3 + (i % 10) / 10.0);
+        decisions_add(*state, p, i % 3 == 0, 1e-3 + (i % 10) / 10.0, 0);
     }
     assert_int_equal(decisions_count(*state), 500);
 }

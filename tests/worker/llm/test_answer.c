@@ -180,7 +180,7 @@ static void one_token_is_a_whole_distribution(void **state)
     assert_true(answer.forecast.from_logprobs);
     assert_true(fabs(answer.forecast.bins[2] - (0.5 / 0.875)) < 1e-9);
     assert_true(fabs(answer.forecast.bins[3] - (0.375 / 0.875)) < 1e-9);
-    assert_string_equal(answer.finish, "stop");
+    assert_int_equal(answer.end, ANSWER_WHOLE);
     answer_release(&answer);
 }
 
@@ -243,6 +243,92 @@ static void many_braces_cost_little(void **state)
     free(body);
 }
 
+// The analysis may speak of bins; only the field behind it counts.
+static void what_is_thought_first_is_no_answer(void **state)
+{
+    static const char body[] = MESSAGE(
+        "\"content\":\"{\\\"analysis\\\":\\\"I think bin: H, or {\\\\\\\"bin\\\\\\\": "
+        "\\\\\\\"B\\\\\\\"}\\\",\\\"bin\\\":\\\"C\\\",\\\"p\\\":{\\\"C\\\":1},"
+        "\\\"best_bin\\\":\\\"S\\\",\\\"q\\\":{\\\"S\\\":3,\\\"T\\\":1}}\"},"
+        "\"logprobs\":{\"content\":[{\"token\":\"{\\\"analysis\\\":\\\"I think bin: \"},"
+        "{\"token\":\"H\",\"top_logprobs\":[{\"token\":\"H\",\"logprob\":0}]},"
+        "{\"token\":\"\\\",\\\"\"},{\"token\":\"bin\"},{\"token\":\"\\\":\\\"\"},"
+        "{\"token\":\"C\",\"top_logprobs\":[{\"token\":\"C\",\"logprob\":-0.6931},"
+        "{\"token\":\"D\",\"logprob\":-0.6931}]},{\"token\":\"\\\",\\\"best_bin\\\":\\\"\"},"
+        "{\"token\":\"S\",\"top_logprobs\":[{\"token\":\"S\",\"logprob\":-0.1053},"
+        "{\"token\":\"W\",\"logprob\":-2.3026}]}]");
+    struct err err = ERR_INIT, why = ERR_INIT;
+    struct answer answer;
+
+    (void)state;
+    assert_int_equal(answer_read(&answer, body, strlen(body), &why, &err), 0);
+    assert_true(answer.has_forecast);
+    assert_true(answer.forecast.from_logprobs);
+    assert_int_equal(answer.forecast.stated, 2);
+    assert_true(fabs(answer.forecast.bins[2] - 0.5) < 1e-3);
+    assert_true(fabs(answer.forecast.bins[3] - 0.5) < 1e-3);
+    assert_true(answer.forecast.has_fine);
+    assert_true(fabs(answer.forecast.fine[3] - 0.9) < 1e-3);
+    assert_true(fabs(answer.forecast.fine[7] - 0.1) < 1e-3);
+    answer_release(&answer);
+}
+
+static void the_second_question_may_be_left_out_or_spoilt(void **state)
+{
+    static const struct {
+        const char *content;
+        bool fine;
+        double share; // of bin R
+    } row[] = {
+        {"{\\\"p\\\":{\\\"A\\\":1}}", false, 0},
+        {"{\\\"p\\\":{\\\"A\\\":1},\\\"q\\\":{\\\"R\\\":20,\\\"P\\\":\\\"60%\\\"}}", true,
+         20 / 20.6},
+        {"{\\\"p\\\":{\\\"A\\\":1},\\\"q\\\":[0,0,1,1,0,0,0,0]}", true, 0.5},
+        {"{\\\"p\\\":{\\\"A\\\":1},\\\"q\\\":[1,2]}", false, 0},
+        {"{\\\"p\\\":{\\\"A\\\":1},\\\"q\\\":{\\\"R\\\":-1}}", false, 0},
+        {"{\\\"p\\\":{\\\"A\\\":1},\\\"q\\\":7,\\\"best_bin\\\":\\\"R\\\"}", true, 0.6125},
+        {"{\\\"p\\\":{\\\"A\\\":1},\\\"best_bin\\\":\\\"A\\\"}", false, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        char body[512];
+        struct answer answer;
+        struct err err = ERR_INIT;
+
+        snprintf(body, sizeof(body), MESSAGE("\"content\":\"%s\""), row[i].content);
+        assert_int_equal(answer_read(&answer, body, strlen(body), NULL, &err), 0);
+        assert_true(answer.has_forecast);
+        assert_int_equal(answer.forecast.has_fine, row[i].fine);
+        if (row[i].fine) {
+            assert_true(fabs(answer.forecast.fine[2] - row[i].share) < 1e-9);
+        }
+        answer_release(&answer);
+    }
+}
+
+static void a_model_may_say_that_it_cannot_say(void **state)
+{
+    static const char *const content[] = {
+        "{\\\"analysis\\\":\\\"?\\\",\\\"bin\\\":\\\"X\\\",\\\"p\\\":{\\\"A\\\":0}}",
+        "{\\\"bin\\\":\\\"defer\\\"}",
+        "Well. {\\\"defer\\\": true}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(content) / sizeof(content[0]); i++) {
+        char body[512];
+        struct answer answer;
+        struct err err = ERR_INIT;
+
+        snprintf(body, sizeof(body), MESSAGE("\"content\":\"%s\""), content[i]);
+        assert_int_equal(answer_read(&answer, body, strlen(body), NULL, &err), 0);
+        assert_true(answer.has_forecast);
+        assert_true(answer.forecast.defers);
+        answer_release(&answer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +340,9 @@ int main(void)
         cmocka_unit_test(one_token_is_a_whole_distribution),
         cmocka_unit_test(letters_count_when_most_of_them_are_in_sight),
         cmocka_unit_test(many_braces_cost_little),
+        cmocka_unit_test(what_is_thought_first_is_no_answer),
+        cmocka_unit_test(the_second_question_may_be_left_out_or_spoilt),
+        cmocka_unit_test(a_model_may_say_that_it_cannot_say),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

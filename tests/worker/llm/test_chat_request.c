@@ -1,5 +1,4 @@
-// Chat completion requests: what the body demands in each output format, and how a request style
-// falls back when an endpoint refuses it or answers it unusably.
+// Requests to language models: what the body demands in each form of interface and output format.
 #include "worker/llm/chat_request.h"
 
 #include "common/mem.h"
@@ -50,11 +49,23 @@ static void check_schema(const json_t *schema)
 {
     assert_string_equal(text_of(schema, "type"), "object");
     assert_true(json_is_false(json_object_get(schema, "additionalProperties")));
-    assert_int_equal(json_array_size(json_object_get(schema, "required")), 3);
+    assert_int_equal(json_array_size(json_object_get(schema, "required")), 6);
     const json_t *properties = json_object_get(schema, "properties");
+    // The model thinks first: endpoints generate the fields in this order.
+    static const char *const order[] = {"analysis", "bin", "p", "p_correct", "best_bin", "q"};
+    void *at = json_object_iter((json_t *)(uintptr_t)properties);
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        assert_string_equal(json_object_iter_key(at), order[i]);
+        at = json_object_iter_next((json_t *)(uintptr_t)properties, at);
+    }
+    assert_int_equal(
+        json_array_size(json_object_get(json_object_get(properties, "best_bin"), "enum")),
+        FINE_BIN_COUNT);
     const json_t *letters = json_object_get(json_object_get(properties, "bin"), "enum");
     const json_t *shares = json_object_get(properties, "p");
-    assert_int_equal(json_array_size(letters), BIN_COUNT);
+    assert_int_equal(json_array_size(letters), BIN_COUNT + 1);
+    const char defer[2] = {ANSWER_DEFER_LETTER, '\0'};
+    assert_string_equal(json_string_value(json_array_get(letters, BIN_COUNT)), defer);
     assert_int_equal(json_object_size(json_object_get(shares, "properties")), BIN_COUNT);
     assert_int_equal(json_array_size(json_object_get(shares, "required")), BIN_COUNT);
     for (size_t bin = 0; bin < BIN_COUNT; bin++) {
@@ -124,7 +135,8 @@ static void each_format_demands_the_object_in_its_way(void **state)
 static void what_an_endpoint_does_not_take_is_left_out(void **state)
 {
     (void)state;
-    struct request_style style = {.no_logprobs = true, .no_temperature = true, .completion = true};
+    struct request_style style = {
+        .no_logprobs = true, .no_temperature = true, .limit = LIMIT_OTHER};
     json_t *body = body_of(&forecast, &style);
     assert_null(json_object_get(body, "logprobs"));
     assert_null(json_object_get(body, "top_logprobs"));
@@ -145,123 +157,91 @@ static void what_an_endpoint_does_not_take_is_left_out(void **state)
     json_decref(body);
 }
 
-static void formats_are_found_by_their_names(void **state)
+static void responses_have_a_form_of_their_own(void **state)
 {
     (void)state;
-    for (int format = 0; format < OUTPUT_FORMAT_COUNT; format++) {
-        assert_int_equal(output_format_of(output_format_name((enum output_format)format)), format);
-    }
-    // A name that an older or newer program wrote falls back to what every endpoint takes.
-    assert_int_equal(output_format_of(""), OUTPUT_TEXT);
-    assert_int_equal(output_format_of("json_schema2"), OUTPUT_TEXT);
-    assert_int_equal(output_format_of("JSON_SCHEMA"), OUTPUT_TEXT);
+    struct request_style style = request_style_first(API_RESPONSES);
+    struct chat_request request = forecast;
+    request.effort = "low";
+    json_t *body = body_of(&request, &style);
+    const json_t *format = json_object_get(json_object_get(body, "text"), "format");
+    assert_string_equal(text_of(body, "instructions"), forecast.rules);
+    assert_string_equal(text_of(json_array_get(json_object_get(body, "input"), 0), "role"), "user");
+    assert_int_equal(json_integer_value(json_object_get(body, "max_output_tokens")), 300);
+    assert_null(json_object_get(body, "max_tokens"));
+    assert_null(json_object_get(body, "messages"));
+    assert_string_equal(text_of(format, "type"), "json_schema");
+    check_schema(json_object_get(format, "schema"));
+    assert_true(json_is_false(json_object_get(body, "store")));
+    assert_int_equal(json_integer_value(json_object_get(body, "top_logprobs")), 20);
+    assert_string_equal(text_of(json_object_get(body, "reasoning"), "effort"), "low");
+    json_decref(body);
+    style.format = OUTPUT_FORCED;
+    style.no_effort = style.no_system = true;
+    style.limit = LIMIT_NONE;
+    body = body_of(&request, &style);
+    assert_string_equal(text_of(json_object_get(body, "tool_choice"), "name"), ANSWER_TOOL_NAME);
+    assert_string_equal(text_of(json_array_get(json_object_get(body, "tools"), 0), "name"),
+                        ANSWER_TOOL_NAME);
+    assert_null(json_object_get(body, "max_output_tokens"));
+    assert_null(json_object_get(body, "reasoning"));
+    assert_null(json_object_get(body, "instructions"));
+    // Without a system message the rules stand before the question.
+    const char *text = text_of(json_array_get(json_object_get(body, "input"), 0), "content");
+    assert_true(strstr(text, forecast.rules) < strstr(text, "The problem."));
+    json_decref(body);
 }
 
-// ---- falling back ----
-
-static bool refuse(struct request_style *style, const char *body)
-{
-    struct request_style used = *style;
-
-    return request_style_refused(style, &used, body, strlen(body));
-}
-
-static void the_field_that_is_complained_about_goes_first(void **state)
+static void anthropic_s_messages_mark_what_is_to_be_kept(void **state)
 {
     (void)state;
-    struct request_style style = {.unusable = 2};
-    assert_true(refuse(&style, "{\"error\": \"logprobs is not supported\"}"));
-    assert_true(style.no_logprobs);
-    assert_true(refuse(&style, "use 'max_completion_tokens' instead of 'max_tokens'"));
-    assert_true(style.completion);
-    assert_true(refuse(&style, "unsupported value: 'temperature'"));
-    assert_true(style.no_temperature);
-    assert_int_equal(style.format, OUTPUT_SCHEMA);
-    assert_int_equal(style.unusable, 2);
-    // The same complaint once more is about something else: the next format is tried.
-    assert_true(refuse(&style, "temperature"));
+    struct request_style style = request_style_first(API_ANTHROPIC);
+    struct chat_request request = forecast;
+    request.temperature = 1.5; // more than is taken there
+    json_t *body = body_of(&request, &style);
+    const json_t *system = json_array_get(json_object_get(body, "system"), 0);
+    const json_t *parts =
+        json_object_get(json_array_get(json_object_get(body, "messages"), 0), "content");
     assert_int_equal(style.format, OUTPUT_FORCED);
-    assert_int_equal(style.unusable, 0);
-    assert_true(style.no_logprobs && style.completion && style.no_temperature);
+    assert_string_equal(text_of(system, "text"), forecast.rules);
+    assert_string_equal(text_of(json_object_get(system, "cache_control"), "type"), "ephemeral");
+    assert_int_equal(json_array_size(parts), 2);
+    assert_string_equal(text_of(json_array_get(parts, 0), "text"), forecast.search);
+    assert_non_null(json_object_get(json_array_get(parts, 0), "cache_control"));
+    assert_string_equal(text_of(json_array_get(parts, 1), "text"), forecast.candidate);
+    assert_null(json_object_get(json_array_get(parts, 1), "cache_control"));
+    assert_true(json_real_value(json_object_get(body, "temperature")) == 1);
+    assert_null(json_object_get(body, "logprobs"));
+    assert_null(json_object_get(body, "response_format"));
+    check_schema(
+        json_object_get(json_array_get(json_object_get(body, "tools"), 0), "input_schema"));
+    assert_string_equal(text_of(json_object_get(body, "tool_choice"), "type"), "tool");
+    json_decref(body);
+    style.no_cache = true;
+    body = body_of(&request, &style);
+    char *text = json_dumps(body, JSON_COMPACT);
+    assert_null(strstr(text, "cache_control"));
+    free(text);
+    json_decref(body);
 }
 
-static void formats_are_tried_until_none_is_left(void **state)
+static void an_extra_body_is_added_and_its_fields_can_be_left_out(void **state)
 {
     (void)state;
-    struct request_style style = {.format = OUTPUT_SCHEMA};
-    for (int format = OUTPUT_SCHEMA; format < OUTPUT_TEXT; format++) {
-        assert_int_equal(style.format, format);
-        assert_true(refuse(&style, format == OUTPUT_FORCED ? "" : "unknown field"));
-    }
-    assert_int_equal(style.format, OUTPUT_TEXT);
-    assert_false(refuse(&style, "no such model"));
-    assert_int_equal(style.format, OUTPUT_TEXT);
-    // Plain text still has fields to drop.
-    assert_true(refuse(&style, "logprobs"));
-    assert_true(style.no_logprobs);
-}
-
-static void only_the_part_of_the_body_that_came_is_read(void **state)
-{
-    static const char body[] = "bad request; logprobs";
-
-    (void)state;
-    struct request_style style = {.format = OUTPUT_SCHEMA}, used = style;
-    assert_true(request_style_refused(&style, &used, body, 11));
-    assert_false(style.no_logprobs);
-    assert_int_equal(style.format, OUTPUT_FORCED);
-    // A NUL ends the text; nothing is read behind it.
-    used = style;
-    assert_true(request_style_refused(&style, &used, "\0logprobs", 9));
-    assert_false(style.no_logprobs);
-    assert_int_equal(style.format, OUTPUT_REQUIRED);
-}
-
-// Many requests are open at once. When they are refused together the style changes once.
-static void a_burst_of_refusals_changes_the_style_once(void **state)
-{
-    (void)state;
-    struct request_style style = {.format = OUTPUT_SCHEMA}, used = style;
-    for (int i = 0; i < 10; i++) {
-        assert_true(request_style_refused(&style, &used, "no", 2));
-    }
-    assert_int_equal(style.format, OUTPUT_FORCED);
-    for (int i = 0; i < 10; i++) {
-        request_style_unusable(&style, &used);
-    }
-    assert_int_equal(style.format, OUTPUT_FORCED);
-    assert_int_equal(style.unusable, 0);
-    // A success of a former style is no success of this one.
-    struct request_style now = style;
-    request_style_unusable(&style, &now);
-    request_style_usable(&style, &used);
-    assert_int_equal(style.unusable, 1);
-    request_style_usable(&style, &now);
-    assert_int_equal(style.unusable, 0);
-}
-
-static void unusable_answers_in_a_row_go_round_the_formats(void **state)
-{
-    (void)state;
-    struct request_style style = {.format = OUTPUT_SCHEMA, .no_temperature = true};
-    for (int format = 0; format < 2 * OUTPUT_FORMAT_COUNT; format++) {
-        assert_int_equal(style.format, format % OUTPUT_FORMAT_COUNT);
-        for (unsigned i = 0; i < REQUEST_STYLE_UNUSABLE_MAX; i++) {
-            assert_int_equal(style.unusable, i);
-            struct request_style used = style;
-            request_style_unusable(&style, &used);
-        }
-    }
-    assert_int_equal(style.format, OUTPUT_SCHEMA);
-    assert_true(style.no_temperature);
-    // A usable answer between them begins the row again.
-    for (int i = 0; i < 10; i++) {
-        struct request_style used = style;
-        request_style_unusable(&style, &used);
-        request_style_unusable(&style, &used);
-        request_style_usable(&style, &used);
-    }
-    assert_int_equal(style.format, OUTPUT_SCHEMA);
+    struct chat_request request = forecast;
+    json_t *extra = json_loads("{\"seed\":7,\"top_k\":40}", 0, NULL);
+    request.extra = extra;
+    struct request_style style = request_style_first(API_CHAT);
+    json_t *body = body_of(&request, &style);
+    assert_int_equal(json_integer_value(json_object_get(body, "seed")), 7);
+    assert_int_equal(json_integer_value(json_object_get(body, "top_k")), 40);
+    json_decref(body);
+    style.extra_left_out = 2;
+    body = body_of(&request, &style);
+    assert_non_null(json_object_get(body, "seed"));
+    assert_null(json_object_get(body, "top_k"));
+    json_decref(body);
+    json_decref(extra);
 }
 
 int main(void)
@@ -270,12 +250,9 @@ int main(void)
         cmocka_unit_test(texts_arrive_as_they_are),
         cmocka_unit_test(each_format_demands_the_object_in_its_way),
         cmocka_unit_test(what_an_endpoint_does_not_take_is_left_out),
-        cmocka_unit_test(formats_are_found_by_their_names),
-        cmocka_unit_test(the_field_that_is_complained_about_goes_first),
-        cmocka_unit_test(formats_are_tried_until_none_is_left),
-        cmocka_unit_test(only_the_part_of_the_body_that_came_is_read),
-        cmocka_unit_test(a_burst_of_refusals_changes_the_style_once),
-        cmocka_unit_test(unusable_answers_in_a_row_go_round_the_formats),
+        cmocka_unit_test(responses_have_a_form_of_their_own),
+        cmocka_unit_test(anthropic_s_messages_mark_what_is_to_be_kept),
+        cmocka_unit_test(an_extra_body_is_added_and_its_fields_can_be_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ static void a_forecast_comes_from_the_model(void **state)
 
         assert_int_equal(forecast->id, i + 1);
         assert_string_equal(forecast->engine, "llm");
-        assert_string_equal(forecast->raw->model, "llm tester");
+        assert_memory_equal(forecast->raw->model, "llm tester #", 12);
         assert_true(fabs(forecast->raw->bins[6] - 0.8) < 1e-9);
         assert_true(fabs(forecast->raw->p_correct - 0.9) < 1e-9);
         assert_true(forecast->p_improves > 0.5 && forecast->p_improves <= 0.9);
@@ -76,12 +76,36 @@ static void no_answer_is_no_forecast_and_says_why(void **state)
     assert_true(f->reply.forecasts[0].confidence == 0);
     assert_non_null(strstr(f->reply.forecasts[0].reason, "holds no forecast"));
     assert_true(f->reply.forecasts[0].input_tokens >= 2000); // every attempt counts
-    f->status = 404;
-    ask(f, "three", "four");
-    assert_non_null(strstr(f->reply.forecasts[0].reason, "404"));
-    f->status = 401;
-    ask(f, "five", "six");
-    assert_non_null(strstr(f->reply.forecasts[0].reason, "401"));
+}
+
+// An endpoint that cannot answer rests. Its own words are the reason, and nobody waits for it.
+static void an_endpoint_that_cannot_answer_rests_with_its_words(void **state)
+{
+    static const struct {
+        int status;
+        const char *why;
+    } row[] = {
+        {404, "it has no such model, or nothing at this address (status 404)"},
+        {401, "its key is missing or not accepted (status 401)"},
+        {402, "its account has no money or quota left (status 402)"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        engine_llm.close(f->engine);
+        open_engine(f);
+        size_t before = stub_requests(f->stub);
+        f->status = row[i].status;
+        ask(f, "one", "two");
+        for (size_t c = 0; c < CANDIDATES; c++) {
+            assert_null(f->reply.forecasts[c].raw);
+            assert_non_null(strstr(f->reply.forecasts[c].reason, row[i].why));
+        }
+        ask(f, "three", "four");
+        assert_non_null(strstr(f->reply.forecasts[0].reason, "no endpoint can answer now"));
+        assert_non_null(strstr(f->reply.forecasts[0].reason, row[i].why));
+        assert_int_equal(stub_requests(f->stub) - before, 1); // for all four
+    }
 }
 
 static void unusable_answers_are_asked_again(void **state)
@@ -100,7 +124,7 @@ static void a_search_that_has_used_up_its_tokens_gets_no_more(void **state)
     struct fixture *f = *state;
 
     engine_llm.close(f->engine);
-    f->config.tokens_per_search = 1500;
+    f->config.limits.search.tokens = 1500;
     open_engine(f);
     ask(f, "one", "two"); // 2020 tokens
     ask(f, "three", "four");
@@ -241,6 +265,7 @@ int main(void)
         TEST(the_ladder_goes_down_where_it_is_refused),
         TEST(what_is_refused_by_name_is_left_out),
         TEST(no_answer_is_no_forecast_and_says_why),
+        TEST(an_endpoint_that_cannot_answer_rests_with_its_words),
         TEST(unusable_answers_are_asked_again),
         TEST(a_search_that_has_used_up_its_tokens_gets_no_more),
         TEST(samples_are_pooled),

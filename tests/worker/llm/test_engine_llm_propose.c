@@ -35,7 +35,7 @@ static struct propose_reply propose(struct fixture *f, const char *parent, const
     message_clear(&forecast_request_message, &like);
     if (parent) {
         request.parent = xcalloc(1, sizeof(*request.parent));
-        message_init(&propose_parent_message, request.parent);
+        message_init(&known_source_message, request.parent);
         request.parent->source = bytes_of(parent);
         request.parent->verdict = reason ? VERDICT_COMPILE_ERROR : VERDICT_FASTER;
         request.parent->log2 = 1;
@@ -50,11 +50,14 @@ static void candidates_come_from_the_model_and_are_paid_once(void **state)
 {
     struct fixture *f = *state;
 
-    f->content = "Try:\\n```c\\nvoid a() {}\\n```\\nor\\n```c\\nvoid b() {}\\n```";
+    f->content = "Try:\\n```c\\n//@ launch a grid=(1)\\n__global__ void a() "
+                 "{}\\n```\\nor\\n```c\\n//@ launch b grid=(1)\\n__global__ void b() {}\\n```";
     struct propose_reply reply = propose(f, "the parent", NULL, 1);
     assert_int_equal(reply.proposals_count, 2);
-    assert_int_equal(reply.proposals[1].source.len, strlen("void b() {}\n"));
-    assert_memory_equal(reply.proposals[1].source.data, "void b() {}\n", 12);
+    assert_int_equal(reply.proposals[1].source.len,
+                     strlen("//@ launch b grid=(1)\n__global__ void b() {}\n"));
+    assert_memory_equal(reply.proposals[1].source.data,
+                        "//@ launch b grid=(1)\n__global__ void b() {}\n", 45);
     assert_string_equal(reply.model, "tester");
     assert_int_equal(reply.input_tokens, 1000);
     assert_true(fabs(reply.cost - 0.0011) < 1e-9);
@@ -85,7 +88,7 @@ static void a_parent_that_failed_comes_with_what_is_wrong(void **state)
 {
     struct fixture *f = *state;
 
-    f->content = "```c\\nvoid a() {}\\n```";
+    f->content = "```c\\n//@ launch a grid=(1)\\n__global__ void a() {}\\n```";
     struct propose_reply reply = propose(f, "broken", "line 3: expected ;", 1);
     assert_non_null(strstr(f->last_body, "repair it"));
     assert_non_null(strstr(f->last_body, "line 3: expected ;"));
@@ -111,15 +114,15 @@ static void no_program_is_no_candidate_and_says_why(void **state)
     assert_non_null(strstr(reply.reason, "401"));
     message_clear(&propose_reply_message, &reply);
     engine_llm.close(f->engine);
-    f->config.tokens_per_search = 1;
+    f->config.limits.search.tokens = 3031; // 3030 are spent, and one answer may go beyond
     f->status = 200;
-    f->content = "```c\\nvoid a() {}\\n```";
+    f->content = "```c\\n//@ launch a grid=(1)\\n__global__ void a() {}\\n```";
     open_engine(f);
     reply = propose(f, NULL, NULL, 3);
     assert_int_equal(reply.proposals_count, 1);
     message_clear(&propose_reply_message, &reply);
     reply = propose(f, NULL, NULL, 4);
-    assert_non_null(strstr(reply.reason, "used up its 1 tokens"));
+    assert_non_null(strstr(reply.reason, "used up its 3031 tokens"));
     message_clear(&propose_reply_message, &reply);
 }
 

@@ -88,17 +88,14 @@ static void open_llm(struct fixture *f)
                                        .in_flight = 16,
                                        .price_input = 1,
                                        .price_output = 10};
-    char *path = xasprintf("%s/answers.db", f->dir);
-
     f->config.endpoints = &endpoint;
-    assert_int_equal(llm_create(&f->llm, &f->loop, &f->config, path, NULL), 0);
-    free(path);
+    assert_int_equal(llm_create(&f->llm, &f->loop, &f->config, f->dir, NULL), 0);
 }
 
 static void with_config(struct fixture *f, double tokens_per_search, uint64_t deadline_ms)
 {
     llm_close(f->llm);
-    f->config.tokens_per_search = tokens_per_search;
+    f->config.limits.search.tokens = tokens_per_search;
     f->config.deadline_ms = deadline_ms;
     open_llm(f);
 }
@@ -325,7 +322,7 @@ static void candidates_are_shared_as_well(void **state)
     assert_int_equal(stub_requests(f->stub), 1);
     assert_non_null(strstr(f->asked[1].proposed.reason, "413"));
     f->status = 200;
-    f->content = "```c\\nvoid a() {}\\n```";
+    f->content = "```c\\n//@ launch a grid=(1)\\n__global__ void a() {}\\n```";
     propose_twice(f);
     assert_int_equal(stub_requests(f->stub), 2);
     for (size_t i = 0; i < 2; i++) {
@@ -349,7 +346,9 @@ static void candidates_are_shared_as_well(void **state)
 static void the_model_whose_candidates_improve_is_asked_first(void **state)
 {
     struct fixture *f = *state;
-    char *path = xasprintf("%s/two.db", f->dir);
+    char *path = xasprintf("%s/two", f->dir);
+
+    assert_int_equal(file_make_dirs(path, NULL), 0);
 
     llm_close(f->llm);
     struct endpoint_config endpoint[2];
@@ -362,7 +361,7 @@ static void the_model_whose_candidates_improve_is_asked_first(void **state)
     f->config.endpoints = endpoint;
     f->config.count = 2;
     assert_int_equal(llm_create(&f->llm, &f->loop, &f->config, path, NULL), 0);
-    f->content = "```c\\nvoid a() {}\\n```";
+    f->content = "```c\\n//@ launch a grid=(1)\\n__global__ void a() {}\\n```";
     size_t count[2] = {0};
     for (uint64_t draw = 0; draw < 40; draw++) {
         char *key = xasprintf("s1/%llu", (unsigned long long)draw);

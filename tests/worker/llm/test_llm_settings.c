@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -108,8 +109,8 @@ static void endpoints_share_the_settings_and_have_their_own_weights(void **state
     f->settings.price_input = 1;
     f->settings.price_cached = 0.1;
     f->settings.price_output = 4;
-    f->settings.tokens_per_search = 1e6;
-    f->settings.cost_per_search = 2;
+    f->settings.limits.search.tokens = 1e6;
+    f->settings.limits.search.cost = 2;
     static const struct {
         const char *url;
         double weight;
@@ -130,11 +131,46 @@ static void endpoints_share_the_settings_and_have_their_own_weights(void **state
     assert_int_equal(config.deadline_ms, 1500);
     assert_int_equal(config.samples, 3);
     assert_int_equal(config.max_tokens, 500);
-    assert_true(config.temperature == 0.5 && config.tokens_per_search == 1e6);
-    assert_true(config.cost_per_search == 2);
+    assert_true(config.temperature == 0.5 && config.limits.search.tokens == 1e6);
+    assert_true(config.limits.search.cost == 2);
     llm_settings_release(&config);
     assert_int_equal(config.count, 0);
     llm_settings_release(&config); // a second time is harmless
+}
+
+// Each endpoint gets its own key. The variable's and --key-file's is that of --endpoint.
+static void no_section_gets_another_s_key(void **state)
+{
+    struct fixture *f = *state;
+    char *path = xasprintf("%s/section.key", f->dir);
+
+    assert_int_equal(file_replace(path, "key-of-b\n", 9, false, NULL), 0);
+    assert_int_equal(chmod(path, 0600), 0);
+    f->settings.endpoint = (char *)(uintptr_t) "http://a/v1";
+    static const char *const names[] = {"b", "c"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct endpoint_section *section =
+            endpoint_sections_open(&f->settings.sections, names[i], NULL);
+
+        section->url = xstrdup("http://b/v1");
+        section->model = xstrdup("other");
+        section->key_file = i == 0 ? xstrdup(path) : NULL;
+    }
+    assert_int_equal(setenv(LLM_KEY_VARIABLE, "key-of-a", 1), 0);
+    struct llm_config config = accepted(f);
+    assert_int_equal(unsetenv(LLM_KEY_VARIABLE), 0);
+    assert_int_equal(config.count, 3);
+    assert_string_equal(config.endpoints[0].key, "key-of-a");
+    assert_string_equal(config.endpoints[1].key, "key-of-b");
+    assert_null(config.endpoints[2].key);
+    assert_string_equal(config.endpoints[1].name, "b");
+    assert_string_equal(config.endpoints[1].model, "other");
+    llm_settings_release(&config);
+    // A key file that others may read is refused with the section's name.
+    assert_int_equal(chmod(path, 0644), 0);
+    refused(f, ERR_DENIED, "[endpoint b]");
+    endpoint_sections_release(&f->settings.sections);
+    free(path);
 }
 
 static void what_is_no_endpoint_is_refused(void **state)
@@ -261,6 +297,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(no_section_gets_another_s_key),
         TEST(without_endpoints_there_is_nothing_to_ask),
         TEST(endpoints_share_the_settings_and_have_their_own_weights),
         TEST(what_is_no_endpoint_is_refused),

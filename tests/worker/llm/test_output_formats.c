@@ -3,10 +3,10 @@
 // answer can be read.
 #include "common/strbuf.h"
 #include "proto/bins.h"
+#include "worker/endpoint/endpoint.h"
 #include "worker/llm/answer.h"
 #include "worker/llm/chat_request.h"
-#include "worker/llm/endpoint.h"
-#include "worker/llm/prompt.h"
+#include "worker/prompt/prompt.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,11 +73,8 @@ static bool ask_in(struct exchange *exchange, enum output_format format)
 {
     struct endpoint_config config = {
         .url = getenv("KCAST_MODEL_URL"), .model = "smollm2", .weight = 1, .in_flight = 1};
-    struct endpoint_call call = {.path = "/chat/completions",
-                                 .build = build,
-                                 .done = on_done,
-                                 .owner = exchange,
-                                 .deadline_ms = DEADLINE_MS};
+    struct endpoint_call call = {
+        .build = build, .done = on_done, .owner = exchange, .deadline_ms = DEADLINE_MS};
 
     if (!config.url) {
         puts("skipped because KCAST_MODEL_URL names no server; scripts/install-model.sh installs "

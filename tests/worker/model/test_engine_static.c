@@ -202,8 +202,11 @@ static void it_learns_what_is_fast(void **state)
     observe(f, 20, 100, NULL); // neither of the two candidates is among them
     assert_int_equal(f->answer.observed.added, 80);
     assert_int_equal(f->answer.observed.rows, 80);
-    assert_int_equal(f->answer.observed.model_version, 80);
+    assert_int_equal(f->answer.observed.model_version, 0); // nobody has asked for a model yet
     assert_true(forecast(f, 13, 1)->p_improves > 0.9);
+    assert_int_equal(forecast(f, 13, 1)->model_version, 80);
+    observe(f, 100, 110, NULL);
+    assert_int_equal(f->answer.observed.model_version, 90); // now it follows the outcomes
     assert_float_equal(forecast(f, 13, 1)->mean_log2, fast.log2, 0.5);
     assert_true(forecast(f, 0, 1)->p_improves < 0.1);
 }

@@ -30,7 +30,8 @@ static void counts_and_parameters_become_logarithms(void **state)
 {
     (void)state;
     struct fact feature[] = {{"insns", 255}, {"slack", -3}}, base[] = {{"insns", 127}};
-    struct fact param[] = {{"MB", 32}, {"PACK", 0}, {"BIAS", -2}}, device[] = {{"cores", 8}};
+    struct fact param[] = {{"MB", 32}, {"PACK", 0}, {"FAST", 1}, {"BIAS", -2}},
+                device[] = {{"cores", 8}};
     struct candidate_facts candidate = {FACTS(feature), .params = param,
                                         .params_count = ARRAY_LEN(param)};
     struct feature_facts facts = {&candidate, base, 1, device, 1};
@@ -41,8 +42,9 @@ static void counts_and_parameters_become_logarithms(void **state)
     assert_float_equal(value_of(columns, &row, "object:slack"), -3, 1e-6);
     assert_true(isnan(value_of(columns, &row, "ratio:slack")));
     assert_float_equal(value_of(columns, &row, "param:MB"), 5, 1e-6);
-    assert_float_equal(value_of(columns, &row, "param:PACK"), 0, 1e-6);
-    assert_float_equal(value_of(columns, &row, "param:BIAS"), -2, 1e-6);
+    assert_float_equal(value_of(columns, &row, "param:PACK"), -1, 1e-6);
+    assert_float_equal(value_of(columns, &row, "param:FAST"), 0, 1e-6);
+    assert_float_equal(value_of(columns, &row, "param:BIAS"), -3, 1e-6);
     assert_float_equal(value_of(columns, &row, "device:cores"), 3, 1e-6);
     feature_row_clear(&row);
     feature_columns_free(columns);

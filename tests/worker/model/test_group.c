@@ -5,7 +5,7 @@
 
 #include "common/mem.h"
 #include "proto/bins.h"
-#include "tests/worker/space.h"
+#include "tests/worker/model/group_fixture.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,54 +17,6 @@
 #define THRESHOLD 0.9
 #define AUDIT 0.1
 
-static int set_up(void **state)
-{
-    *state = group_create("sgemm", "cpu x");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    group_free(*state);
-    return 0;
-}
-
-static void add_points(struct group *group, size_t from, size_t to)
-{
-    struct observe context;
-    message_init(&observe_message, &context);
-    size_t order[SPACE_POINTS];
-    space_order(order, 5);
-    for (size_t i = from; i < to; i++) {
-        struct space_point point = space_point_at(order[i % SPACE_POINTS], 1);
-        struct candidate_facts candidate = space_candidate(&point, i);
-        struct outcome outcome = space_outcome(&point, &candidate);
-        group_add(group, &context, &outcome);
-    }
-}
-
-// The forecast of one point.
-static struct forecast forecast_of(struct group *group, struct space_point point, double incumbent)
-{
-    struct candidate_facts candidate = space_candidate(&point, 7);
-    struct forecast_request request;
-    message_init(&forecast_request_message, &request);
-    request.incumbent_log2 = incumbent;
-    request.candidates = &candidate;
-    request.candidates_count = 1;
-    struct forecast_reply reply;
-    assert_int_equal(group_forecast(group, &request, &reply, NULL), 0);
-    assert_int_equal(reply.forecasts_count, 1);
-    struct forecast forecast = reply.forecasts[0];
-    free(reply.forecasts);
-    return forecast;
-}
-
-static void forecast_end(struct forecast *forecast)
-{
-    message_clear(&forecast_message, forecast);
-}
-
 static double told_wrong(struct group *group, bool recalibrated)
 {
     struct observe context;
@@ -73,7 +25,7 @@ static double told_wrong(struct group *group, bool recalibrated)
         group_recalibrate(group);
     }
     add_points(group, 0, 100);
-    assert_int_equal(group_fit(group, NULL), 0);
+    assert_int_equal(group_fit(group, false, NULL), 0);
     // The decisions that the model is most certain of are wrong every time.
     for (size_t i = 0; i < 60; i++) {
         struct space_point point = space_point_at(i, 1);
@@ -115,7 +67,7 @@ static void eleven_outcomes_are_too_few(void **state)
 {
     struct group *group = *state;
     add_points(group, 0, GROUP_ROWS_MIN - 1);
-    assert_int_equal(group_fit(group, NULL), 0);
+    assert_int_equal(group_fit(group, false, NULL), 0);
     struct forecast forecast = forecast_of(group, space_point_at(0, 1), 1);
     assert_true(forecast.confidence == 0);
     assert_string_equal(forecast.reason,
@@ -123,7 +75,7 @@ static void eleven_outcomes_are_too_few(void **state)
     assert_int_equal(forecast.trained_rows, 0);
     forecast_end(&forecast);
     add_points(group, GROUP_ROWS_MIN - 1, GROUP_ROWS_MIN);
-    assert_int_equal(group_fit(group, NULL), 0);
+    assert_int_equal(group_fit(group, false, NULL), 0);
     forecast = forecast_of(group, space_point_at(0, 1), 1);
     assert_null(forecast.reason);
     assert_true(forecast.confidence > 0 && forecast.confidence < THRESHOLD);
@@ -143,7 +95,7 @@ static void wrong_outcomes_alone_teach_no_speed(void **state)
         outcome.verdict = i % 2 ? VERDICT_CRASH : VERDICT_TIMEOUT;
         group_add(group, &context, &outcome);
     }
-    assert_int_equal(group_fit(group, NULL), 0);
+    assert_int_equal(group_fit(group, false, NULL), 0);
     struct forecast forecast = forecast_of(group, space_point_at(0, 1), 1);
     assert_true(forecast.confidence == 0);
     assert_non_null(strstr(forecast.reason, "only 0 correct outcomes"));
@@ -180,7 +132,7 @@ static void bins_are_a_distribution_and_improvement_falls_with_the_incumbent(voi
     struct group *group = *state;
     for (size_t rows = 0; rows <= 60; rows += 60) {
         add_points(group, 0, rows);
-        assert_int_equal(group_fit(group, NULL), 0);
+        assert_int_equal(group_fit(group, false, NULL), 0);
         double before = 1;
         for (double incumbent = -3; incumbent < 6; incumbent += 0.25) {
             struct forecast forecast = forecast_of(group, space_point_at(33, 1), incumbent);
@@ -217,7 +169,7 @@ static void absurd_facts_are_survived(void **state)
         outcome.incumbent_log2 = NAN;
         group_add(group, &context, &outcome);
     }
-    assert_int_equal(group_fit(group, NULL), 0);
+    assert_int_equal(group_fit(group, false, NULL), 0);
     struct space_point point = space_point_at(3, 1);
     point.param[0].value = INFINITY;
     struct forecast forecast = forecast_of(group, point, NAN);
@@ -230,11 +182,11 @@ static void equal_outcomes_give_equal_forecasts(void **state)
 {
     struct group *one = *state, *two = group_create("sgemm", "cpu x");
     add_points(one, 0, 50);
-    assert_int_equal(group_fit(one, NULL), 0); // fits in between change nothing
+    assert_int_equal(group_fit(one, false, NULL), 0); // fits in between change nothing
     add_points(one, 50, 70);
     add_points(two, 0, 70);
-    assert_int_equal(group_fit(one, NULL), 0);
-    assert_int_equal(group_fit(two, NULL), 0);
+    assert_int_equal(group_fit(one, false, NULL), 0);
+    assert_int_equal(group_fit(two, false, NULL), 0);
     for (size_t i = 0; i < SPACE_POINTS; i += 37) {
         struct forecast a = forecast_of(one, space_point_at(i, 1), 2),
                         b = forecast_of(two, space_point_at(i, 1), 2);
@@ -245,60 +197,18 @@ static void equal_outcomes_give_equal_forecasts(void **state)
     group_free(two);
 }
 
-// Parameters are known of a point that nobody has compiled: a screening's forecasts do not change
-// with what the compiler says, and tell fast points from slow ones.
-static void a_screening_forecasts_by_parameters_alone(void **state)
-{
-    struct group *group = *state;
-    group_screen(group);
-    add_points(group, 0, 60);
-    assert_false(group_ready(group, true, false));
-    assert_int_equal(group_fit(group, NULL), 0);
-    assert_true(group_ready(group, true, false) && group_ready(group, false, false));
-    double sum = 0;
-    for (size_t i = 0; i < SPACE_POINTS; i += 7) {
-        struct space_point point = space_point_at(i, 1);
-        struct candidate_facts candidate = space_candidate(&point, i), bare = candidate;
-        bare.features_count = 0;
-        struct forecast_request request;
-        message_init(&forecast_request_message, &request);
-        struct candidate_facts both[] = {candidate, bare};
-        request.candidates = both;
-        request.candidates_count = 2;
-        request.screening = true;
-        struct forecast_reply reply;
-        assert_int_equal(group_forecast(group, &request, &reply, NULL), 0);
-        assert_true(reply.forecasts[0].mean_log2 == reply.forecasts[1].mean_log2);
-        assert_true(reply.forecasts[0].p_correct == reply.forecasts[1].p_correct);
-        assert_int_equal(reply.forecasts[0].trained_rows, 60);
-        sum += fabs(reply.forecasts[0].mean_log2 - point.log2);
-        message_clear(&forecast_reply_message, &reply);
-    }
-    assert_true(sum / ((double)SPACE_POINTS / 7) < 0.5);
-}
-
-// Nobody pays for a second model who does not screen.
-static void without_a_screening_there_is_one_model(void **state)
-{
-    struct group *group = *state;
-    add_points(group, 0, 30);
-    assert_int_equal(group_fit(group, NULL), 0);
-    assert_true(group_ready(group, false, false));
-    assert_false(group_ready(group, true, false));
-}
-
 static void in_a_large_group_every_outcome_is_learnt(void **state)
 {
     struct group *one = *state, *two = group_create("sgemm", "cpu x");
     add_points(one, 0, 600);
-    assert_int_equal(group_fit(one, NULL), 0);
+    assert_int_equal(group_fit(one, false, NULL), 0);
     for (size_t i = 600; i < 610; i++) { // includes a turn of each part
         add_points(one, i, i + 1);
-        assert_int_equal(group_fit(one, NULL), 0);
+        assert_int_equal(group_fit(one, false, NULL), 0);
         assert_int_equal(group_version(one), i + 1);
     }
     add_points(two, 0, 610);
-    assert_int_equal(group_fit(two, NULL), 0);
+    assert_int_equal(group_fit(two, false, NULL), 0);
     for (size_t i = 0; i < SPACE_POINTS; i += 37) {
         struct forecast a = forecast_of(one, space_point_at(i, 1), 2),
                         b = forecast_of(two, space_point_at(i, 1), 2);
@@ -334,10 +244,10 @@ static void a_feature_that_comes_late_changes_no_order(void **state)
     struct group *one = *state, *two = group_create("sgemm", "cpu x");
     for (size_t rows = 150; rows < 180; rows++) { // the step between turns is two rows here
         add_with_late_feature(one, rows == 150 ? 0 : rows, rows + 1);
-        assert_int_equal(group_fit(one, NULL), 0);
+        assert_int_equal(group_fit(one, false, NULL), 0);
     }
     add_with_late_feature(two, 0, 180);
-    assert_int_equal(group_fit(two, NULL), 0);
+    assert_int_equal(group_fit(two, false, NULL), 0);
     for (size_t i = 0; i < SPACE_POINTS; i += 37) {
         struct forecast a = forecast_of(one, space_point_at(i, 1), 2),
                         b = forecast_of(two, space_point_at(i, 1), 2);
@@ -362,7 +272,7 @@ static void route(struct search *search, size_t index, uint64_t seed)
     struct outcome outcome = space_outcome(&point, &candidate);
     struct observe context;
     message_init(&observe_message, &context);
-    assert_int_equal(group_fit(search->group, NULL), 0);
+    assert_int_equal(group_fit(search->group, false, NULL), 0);
     struct forecast forecast = forecast_of(search->group, point, search->incumbent);
     bool trusted = forecast.p_improves < 0.5 && forecast.confidence >= THRESHOLD;
     bool improves = point.correct && point.log2 > search->incumbent;
@@ -423,8 +333,6 @@ int main(void)
         TEST(bins_are_a_distribution_and_improvement_falls_with_the_incumbent),
         TEST(absurd_facts_are_survived),
         TEST(equal_outcomes_give_equal_forecasts),
-        TEST(a_screening_forecasts_by_parameters_alone),
-        TEST(without_a_screening_there_is_one_model),
         TEST(in_a_large_group_every_outcome_is_learnt),
         TEST(a_feature_that_comes_late_changes_no_order),
         TEST(searches_measure_a_fifth_and_find_the_best_within_a_tenth),

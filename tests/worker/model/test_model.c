@@ -47,8 +47,8 @@ static void fill(struct data *data, size_t rows, uint64_t seed)
 
 static struct model *fit(const struct data *data, size_t rows)
 {
-    struct model_data input = {data->x,       rows,    COLUMNS, NULL,    data->param,
-                               data->correct, data->y, 0,       SCHEDULE};
+    struct model_data input = {data->x,       rows,    COLUMNS, NULL, data->param, NULL,
+                               data->correct, data->y, false,   0,    SCHEDULE};
     struct model *model = NULL;
     assert_int_equal(model_fit(&model, NULL, &input, NULL), 0);
     return model;
@@ -156,8 +156,8 @@ static void too_few_correct_rows_are_refused(void **state)
     for (size_t i = 0; i < MODEL_CORRECT_MIN - 1; i++) {
         data.correct[i] = true;
     }
-    struct model_data input = {data.x,       20,     COLUMNS, NULL,    data.param,
-                               data.correct, data.y, 0,       SCHEDULE};
+    struct model_data input = {data.x,       20,     COLUMNS, NULL, data.param, NULL,
+                               data.correct, data.y, false,   0,    SCHEDULE};
     struct model *model = NULL;
     struct err err = ERR_INIT;
     assert_int_equal(model_fit(&model, NULL, &input, &err), ERR_INVALID);
@@ -181,7 +181,8 @@ static void rows_without_any_information_give_their_own_distribution(void **stat
     assert_int_equal(model_predict(model, data.x, 1, &out, NULL), 0);
     assert_float_equal(prediction_mean(&out), 0.5, 0.05);
     assert_true(out.scale > 0.3);
-    struct model_data none = {data.x, 40, 0, NULL, data.param, data.correct, data.y, 0, SCHEDULE};
+    struct model_data none = {data.x,       40,     0,     NULL, data.param, NULL,
+                              data.correct, data.y, false, 0,    SCHEDULE};
     model_free(model);
     assert_int_equal(model_fit(&model, NULL, &none, NULL), 0); // no columns at all
     assert_int_equal(model_predict(model, data.x, 1, &out, NULL), 0);

@@ -94,12 +94,12 @@ static void point(double bins[static BIN_COUNT], size_t bin)
 }
 
 // Tells outcome `number` of a candidate that was forecast in this bin with these probabilities.
-static void tell_forecast(struct fixture *f, int number, double p_correct, double p_improves,
-                          uint64_t verdict, double log2)
+static void tell_call(struct fixture *f, const char *model, int number, double p_correct,
+                      double p_improves, uint64_t verdict, double log2)
 {
     double bins[BIN_COUNT];
     char key[32];
-    struct raw_forecast raw = {.model = (char *)(uintptr_t) "llm m",
+    struct raw_forecast raw = {.model = (char *)(uintptr_t)model,
                                .p_correct = p_correct,
                                .p_improves = p_improves,
                                .bins = bins,
@@ -115,6 +115,13 @@ static void tell_forecast(struct fixture *f, int number, double p_correct, doubl
     assert_int_equal(tell(f, "sgemm", "cpu x", &outcome, 1, NULL), 0);
 }
 
+// The same of a model whose name does not matter.
+static void tell_forecast(struct fixture *f, int number, double p_correct, double p_improves,
+                          uint64_t verdict, double log2)
+{
+    tell_call(f, "llm m", number, p_correct, p_improves, verdict, log2);
+}
+
 // ---- forecasts ----
 
 static const struct forecast_request plain = {.problem = (char *)"sgemm",
@@ -124,15 +131,15 @@ static const struct forecast_request plain = {.problem = (char *)"sgemm",
 
 // The recalibrated form of a forecast that puts everything into the bin of y = 1. The caller clears
 // it.
-static struct forecast recalibrate(const struct fixture *f, const struct forecast_request *request,
-                                   double p_correct)
+static struct forecast recalibrate_of(const struct fixture *f, const char *model,
+                                      const struct forecast_request *request, double p_correct)
 {
     struct forecast forecast;
 
     message_init(&forecast_message, &forecast);
     forecast.raw = xcalloc(1, sizeof(*forecast.raw));
     message_init(&raw_forecast_message, forecast.raw);
-    forecast.raw->model = xstrdup("llm m");
+    forecast.raw->model = xstrdup(model);
     forecast.raw->p_correct = p_correct;
     forecast.raw->bins = xcalloc(BIN_COUNT, sizeof(double));
     forecast.raw->bins_count = BIN_COUNT;
@@ -140,6 +147,12 @@ static struct forecast recalibrate(const struct fixture *f, const struct forecas
     history_recalibrate(f->history, request, &forecast);
     assert_int_equal(forecast.bins_count, BIN_COUNT);
     return forecast;
+}
+
+static struct forecast recalibrate(const struct fixture *f, const struct forecast_request *request,
+                                   double p_correct)
+{
+    return recalibrate_of(f, "llm m", request, p_correct);
 }
 
 static void impossible_outcomes_are_refused_and_nothing_is_kept(void **state)
@@ -309,6 +322,41 @@ static void twelve_known_calls_give_confidence(void **state)
     message_clear(&forecast_message, &forecast);
 }
 
+// One model was right. Another one begins at none, and what it gets wrong costs the first nothing.
+static void confidence_counts_the_calls_of_each_model(void **state)
+{
+    struct fixture *f = *state;
+    double good = 0;
+    for (int i = 0; i < 40; i++) {
+        tell_call(f, "llm good", i, 0.9, 0.9, VERDICT_FASTER, 1);
+    }
+    struct forecast forecast = recalibrate_of(f, "llm other", &plain, 0.9);
+    assert_true(forecast.confidence == 0);
+    assert_non_null(strstr(forecast.reason, "0 of this forecaster's calls"));
+    message_clear(&forecast_message, &forecast);
+    for (int i = 0; i < 40; i++) {
+        tell_call(f, "llm other", 100 + i, 0.9, 0.9, VERDICT_SLOWER, -1);
+    }
+    for (int round = 0; round < 2; round++) {
+        struct worker_status status;
+        forecast = recalibrate_of(f, "llm good", &plain, 0.9);
+        assert_true(forecast.confidence > 0.85);
+        assert_true(round == 0 || fabs(forecast.confidence - good) < 1e-9);
+        good = forecast.confidence;
+        message_clear(&forecast_message, &forecast);
+        forecast = recalibrate_of(f, "llm other", &plain, 0.9);
+        assert_true(forecast.confidence < good);
+        message_clear(&forecast_message, &forecast);
+        message_init(&worker_status_message, &status);
+        history_status(f->history, &status);
+        assert_string_equal(status.models[0].model, "llm other"); // which was heard last
+        assert_int_equal(status.models[0].decisions, 40);
+        assert_true(status.models[0].decision_accuracy == 0);
+        message_clear(&worker_status_message, &status);
+        reopen(f);
+    }
+}
+
 static void a_boaster_is_believed_less_and_a_restart_knows_it(void **state)
 {
     struct fixture *f = *state;
@@ -371,8 +419,8 @@ static void tell_many(struct fixture *f, const char *problem, int first, int cou
     free(key);
 }
 
-// The recalibration keeps the newest outcomes of all problems. A problem that is old but was told of
-// last must not lose its outcomes by a restart.
+// The recalibration keeps the newest outcomes of all problems. A problem that is old but was told
+// of last must not lose its outcomes by a restart.
 static void a_restart_forgets_what_is_oldest_and_no_more(void **state)
 {
     struct fixture *f = *state;
@@ -441,6 +489,7 @@ int main(void)
         TEST(a_forecast_without_a_record_has_no_confidence_and_a_reason),
         TEST(an_improvement_is_over_the_incumbent_by_the_margin),
         TEST(twelve_known_calls_give_confidence),
+        TEST(confidence_counts_the_calls_of_each_model),
         TEST(a_boaster_is_believed_less_and_a_restart_knows_it),
         TEST(a_restart_forgets_what_is_oldest_and_no_more),
         TEST(there_is_a_largest_number_of_groups),

@@ -40,8 +40,10 @@ static void only_what_says_something_about_the_candidate_is_usable(void **state)
         if (outcome_is_usable(&outcome) != row[i].usable) {
             fail_msg("%s with log2 %g", verdict_name(row[i].verdict), row[i].log2);
         }
+        assert_true(outcome_is_compile_failure(&outcome) ==
+                    (row[i].verdict == VERDICT_COMPILE_ERROR));
         outcome.candidate = NULL;
-        assert_false(outcome_is_usable(&outcome));
+        assert_false(outcome_is_usable(&outcome) || outcome_is_compile_failure(&outcome));
     }
 }
 

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char problem_text[] =
+#ifndef COMPILE_PROBLEM_TEXT // a test may have another one
+#define COMPILE_PROBLEM_TEXT default_problem_text
+#endif
+static const char default_problem_text[] =
     "{\"name\": \"scale\", \"title\": \"y = a x\", \"license\": \"MIT\", \"language\": \"cuda\","
     "\"params\": [{\"name\": \"n\", \"type\": \"int\"}, {\"name\": \"a\", \"type\": \"f64\"}],"
     "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": [\"n\"],"
@@ -108,8 +111,8 @@ static inline int try_compile(void **state, const char *source, double seconds, 
     struct compile_plan plan;
     message_init(&compile_plan_message, &plan);
     plan.source = (struct bytes){.data = (unsigned char *)strdup(source), .len = strlen(source)};
-    plan.problem =
-        (struct bytes){.data = (unsigned char *)strdup(problem_text), .len = strlen(problem_text)};
+    plan.problem = (struct bytes){.data = (unsigned char *)strdup(COMPILE_PROBLEM_TEXT),
+                                  .len = strlen(COMPILE_PROBLEM_TEXT)};
     plan.header = strdup("");
     plan.glue = strdup("");
     if (part) {

@@ -1,6 +1,7 @@
-// Every candidate of the battery that a GPU measures (tests/cheats/cuda, composed by its script, and
-// tests/gpu/sealed) compiles in the real jail, or is refused with the sentence that is expected: a
-// cheat that does not compile would show nothing. Skipped where there is no CUDA compiler.
+// Every candidate of the battery that a GPU measures (tests/cheats/cuda, composed by its script,
+// and tests/gpu/sealed) compiles in the real jail, or is refused with the sentence that is
+// expected: a cheat that does not compile would show nothing. Skipped where there is no CUDA
+// compiler.
 #include "common/file.h"
 #include "common/mem.h"
 #include "executor/cpu/child.h"

@@ -1,7 +1,8 @@
-// The executor's device code, compiled for the processor: number formats, values of inputs, patterns
-// and digests.
+// The executor's device code, compiled for the processor: number formats, values of inputs,
+// patterns and digests.
 #include "executor/gpu/device/kernels_host.h"
 #include "problem/problem.h"
+#include "tests/executor/inverse_hash.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -145,6 +146,23 @@ static void wide_values_span_their_range(void **state)
     assert_true(fabs(small - COUNT / 2.0) < 3 * sqrt(COUNT));
 }
 
+// A uniform element of 64 bits shows 52 of those that it was made of. A kernel that found the
+// others by trying would know all elements without reading them.
+static void no_element_betrays_the_key(void **state)
+{
+    double values[8];
+
+    (void)state;
+    assert_int_equal(key_of(0, 3) + 4 * 0x9e3779b97f4a7c15ULL, 0);
+    (void)inputs(values, DTYPE_F64, VALUES_UNIFORM, 0, 1, ARRAY_LEN(values), false);
+    for (uint64_t i = 0; i < ARRAY_LEN(values); i++) {
+        uint64_t shown = (uint64_t)(values[i] * 0x1p52 - 0.5) << 12;
+        for (uint64_t rest = 0; rest < 1 << 12; rest++) {
+            assert_int_not_equal(key_of(shown | rest, i), 77);
+        }
+    }
+}
+
 // Whatever the type and the distribution, one changed byte is found, the last one too.
 static void a_changed_input_is_found(void **state)
 {
@@ -253,6 +271,7 @@ int main(void)
         cmocka_unit_test(values_are_rounded_to_the_nearest_even),
         cmocka_unit_test(normal_values_are_normal_and_all_different),
         cmocka_unit_test(wide_values_span_their_range),
+        cmocka_unit_test(no_element_betrays_the_key),
         cmocka_unit_test(a_changed_input_is_found),
         cmocka_unit_test(every_byte_of_a_zone_is_looked_at),
         cmocka_unit_test(a_digest_shows_each_element),
