@@ -3,6 +3,7 @@
 
 VARIANT ?= debug
 PREFIX  ?= /usr/local
+SYSCONFDIR ?= /etc
 B       := build/$(VARIANT)
 Q       ?= @
 
@@ -31,16 +32,23 @@ ifneq ($(findstring clang,$(CC)),)
 WARN += -Wno-unknown-warning-option
 endif
 
-CPPFLAGS += -I. -I$(B) -D_GNU_SOURCE
 CFLAGS   += -std=gnu11 $(WARN) $(FLAGS_$(VARIANT))
+
+# What this machine's compiler and libraries are; looked at again when one of them changes.
+COMPILER         := $(CC) $(CPPFLAGS) $(LDFLAGS)
+CONFIGURED       := build/configured/$(shell scripts/configure.sh --key --tests $(COMPILER))
+CONFIGURED_TESTS := $(CONFIGURED)-tests
+MSGPACK           = $(file <$(CONFIGURED))
+
+CPPFLAGS += -I. -I$(B) -D_GNU_SOURCE
 LDFLAGS  += $(FLAGS_$(VARIANT)) $(LINK_$(VARIANT))
 
-LIBS_kcastd       := -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
-LIBS_kcast        := -lncurses -ltinfo -lz -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
-LIBS_kcast-worker := -lcurl -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
-LIBS_kcast-replay := -lz -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
-LIBS_kcast-exec   := -lseccomp -lmsgpackc -lmbedcrypto -ljansson -linih -lm -ldl
-LIBS_tests        := -lcmocka -lcurl -lz -lseccomp -lxgboost -luv -lsqlite3 -lmsgpackc -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
+LIBS_kcastd        = -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast         = -lncurses -ltinfo -lz -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast-worker  = -lcurl -lxgboost -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast-replay  = -lz -lxgboost -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
+LIBS_kcast-exec    = -lseccomp $(MSGPACK) -lmbedcrypto -ljansson -linih -lm -ldl
+LIBS_tests         = -lcmocka -lcurl -lz -lseccomp -lxgboost -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
 
 LIB_FOLDERS := common proto problem net
 FOLDERS     := daemon executor worker client replay # an archive each
@@ -57,6 +65,8 @@ GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/bench_verdicts $(B)/bin/battery $(B)/bi
 FUZZERS  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 SUPPORT  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/fake_*.c tests/support/print_*.c))
 SOAK     := $(B)/tests/soak/soak
+# What links libnng, where it is installed; the product never does.
+FOREIGN  := $(if $(wildcard /usr/include/nng/nng.h /usr/local/include/nng/nng.h),$(patsubst %.c,$(B)/%,$(wildcard examples/*.c tests/peers/nng/*.c)))
 # Libraries that stand in for those of a GPU's driver; tests load them by LD_LIBRARY_PATH.
 FAKES    := $(B)/tests/fake/libcuda.so.1 $(B)/tests/fake/libnvidia-ml.so.1 $(B)/tests/fake/old/libcuda.so.1 \
             $(B)/tests/fake/libhost.so
@@ -93,9 +103,15 @@ $(B)/bin/%:
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_$*)
 
-$(B)/%.o: %.c Makefile
+.SECONDEXPANSION:
+$(B)/%.o: %.c Makefile | $$(if $$(filter tests/%,$$*),$(CONFIGURED_TESTS),$(CONFIGURED))
 	@mkdir -p $(@D)
 	$(Q)echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# Linking reads what is said of the libraries, tests and all.
+$(CONFIGURED) $(CONFIGURED_TESTS):
+	@mkdir -p $(@D)
+	$(Q)scripts/configure.sh $(if $(filter %-tests,$@),--tests) $(COMPILER) >$@
 
 # ---- tests ----
 
@@ -105,13 +121,14 @@ top_of = $(firstword $(subst /, ,$(patsubst $(B)/tests/%,%,$(1))))
 below_replay := client worker
 below_worker := client
 archives_of = $(patsubst %,$(B)/%.a,$(filter $(FOLDERS),$(top_of)) $(below_$(top_of)))
-.SECONDEXPANSION:
 $(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/samples.o $(B)/tests/bench/trained_model.o $(B)/tests/bench/load.o $(B)/tests/bench/attack.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
 $(B)/bin/bench_renew $(B)/bin/bench_compile: $(B)/executor.a
 $(B)/bin/bench_pool: | $(B)/tests/support/fake_exec
 $(B)/bin/bench_pipeline: $(B)/replay.a
+$(B)/bin/bench_trust: $(B)/tests/bench/scripted_forecaster.o $(B)/replay.a
+$(B)/bin/bench_frames: | $(filter %/speed,$(FOREIGN))
 $(B)/bin/bench_stream: $(call objects,$(addprefix tests/bench/,draw.c point.c stream_loop.c))
 $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/gpu/neighbour.o $(B)/tests/bench/samples.o $(B)/client.a $(B)/lib.a
 	@mkdir -p $(@D)
@@ -128,9 +145,13 @@ $(SOAK): $(call objects,$(wildcard tests/soak/*.c)) $(B)/tests/support.a $(B)/li
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 $(B)/tests/support/fake_endpoint: $(B)/tests/support/endpoint_stub.o
 $(B)/tests/support/fake_exec: $(B)/tests/support/exec_stub.o $(B)/tests/support/exec_bad.o
+# Programs of others: clients and servers of libnng's, in processes of their own. Nothing of this tree is in them, nor a sanitizer.
+$(FOREIGN): $(B)/%: %.c Makefile | $(CONFIGURED)
+	@mkdir -p $(@D)
+	$(Q)echo "  CC   $@" && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O2 -g -o $@ $< -lnng $(MSGPACK) -lmbedcrypto -lm -lpthread
 $(SUPPORT): $(B)/tests/%: $(B)/tests/%.o $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_kcast-exec) -luv
-$(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c executor/gpu/device/kernels_host.c common/err.c common/mem.c common/parse.c)
+$(B)/tests/fake/libcuda.so.1: $(call fake_objects,tests/support/fake_gpu/*.c executor/gpu/device/kernels_host.c common/err.c common/mem.c common/options/parse.c)
 $(B)/tests/fake/libnvidia-ml.so.1: $(call fake_objects,tests/support/fake_nvml/*.c)
 $(B)/tests/fake/old/libcuda.so.1: $(call fake_objects,tests/support/fake_old/*.c)
 $(B)/tests/fake/libhost.so: $(call fake_objects,tests/support/fake_host/*.c)
@@ -146,12 +167,13 @@ $(FUZZERS): $(B)/tests/%: $(B)/tests/%.o $(B)/executor.a $(B)/daemon.a $(B)/clie
 deps: ## installs what building and testing need
 	$(Q)scripts/install-deps.sh
 	$(Q)scripts/install-toolkit.sh
+	$(Q)scripts/install-pynng.sh
 
 test: deps ## installs what is missing, builds, runs all tests; prints "N passed, N failed"
 	$(Q)$(MAKE) --no-print-directory check
 
 # What tests run besides themselves. Benchmarks and programs for a GPU are built with all tests, so that they keep compiling.
-COMPANIONS := $(PROGRAMS) $(SUPPORT) $(B)/bin/battery $(B)/bin/bench_verdicts $(B)/bin/bench_pool $(B)/bin/stream $(FAKES) $(SOAK)
+COMPANIONS := $(PROGRAMS) $(SUPPORT) $(B)/bin/battery $(B)/bin/bench_verdicts $(B)/bin/bench_pool $(B)/bin/bench_trust $(B)/bin/stream $(FAKES) $(SOAK) $(FOREIGN)
 ifeq ($(strip $(T)),)
 CHECKED := $(COMPANIONS) $(TESTS) $(BENCHES) $(GPU_TESTS)
 else
@@ -257,15 +279,9 @@ demo-llm: ## the same, shorter, with forecasts by a small language model on this
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
 	$(Q)scripts/demo-llm.sh build/release/bin
 
-install: ## to PREFIX=/usr/local, below DESTDIR=
+install: ## programs, man pages, completion, units and sample configuration, to PREFIX=/usr/local and SYSCONFDIR=/etc, below DESTDIR=
 	$(Q)$(MAKE) --no-print-directory VARIANT=release all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/kernelcast $(DESTDIR)$(PREFIX)/share/kernelcast \
-	    $(DESTDIR)$(PREFIX)/share/doc/kernelcast
-	install -m 755 build/release/bin/kcastd build/release/bin/kcast build/release/bin/kcast-worker $(DESTDIR)$(PREFIX)/bin
-	install -m 755 build/release/bin/kcast-exec build/release/bin/kcast-replay $(DESTDIR)$(PREFIX)/libexec/kernelcast
-	cp -R problems $(DESTDIR)$(PREFIX)/share/kernelcast/
-	install -m 644 README.md NEWS.md LICENSE docs/*.md $(DESTDIR)$(PREFIX)/share/doc/kernelcast
-	cp -R docs/design docs/decisions $(DESTDIR)$(PREFIX)/share/doc/kernelcast/
+	$(Q)DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) SYSCONFDIR=$(SYSCONFDIR) scripts/install.sh build/release/bin
 
 clean: ## removes build/
 	rm -rf build

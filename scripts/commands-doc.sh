@@ -6,7 +6,7 @@ set -eu
 bin=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 export COLUMNS=100 HOME=/home/you
-unset XDG_STATE_HOME XDG_CONFIG_HOME STATE_DIRECTORY KCAST_PROBLEMS || :
+unset XDG_STATE_HOME XDG_CONFIG_HOME STATE_DIRECTORY KCAST_PROBLEMS KCAST_POOL KCAST_WORKER || :
 
 help() { # title, command…
     printf '## %s\n\n```\n' "$1"
@@ -14,6 +14,8 @@ help() { # title, command…
     "$@" --help
     printf '```\n\n'
 }
+# The names of all commands, from the list of `kcast help`.
+commands() { COLUMNS=100000 "$bin/kcast" help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\( [a-z]*\)\{0,1\}\)  .*/\1/p'; }
 
 generate() {
     cat <<'TEXT'
@@ -24,11 +26,29 @@ JSON object per line.
 
 TEXT
     help kcast "$bin/kcast"
-    for command in search resume tune wisdom measure forecast status jobs job cancel top drain undrain quarantine probe budget 'budget set' report export import replay eval 'problem list' 'problem check' 'problem new' 'token add' 'token revoke' 'token list' 'tls init'; do
+    commands | while read -r command; do
         # shellcheck disable=SC2086
-        help "kcast $command" "$bin/kcast" $command
+        help "kcast $command" "$bin/kcast" $command </dev/null
     done
     cat <<'TEXT'
+## JSON
+
+With `--json` stdout has one object per line. Each begins with `"schema": 1`; the number grows when a key changes its meaning or type, and new keys do not count. Whole
+numbers are integers; where no number is known there is `null`. When a command fails, its last object is `{"schema": 1, "error": {"name", "exit_code", "text"}}` with a name of
+the table of errors below; the sentence stands on stderr, too.
+
+| command | objects |
+| --- | --- |
+| `kcast measure` | one for each candidate, when it is known: `candidate` (the path, `-` for stdin), `verdict`, `reason`, `speedup`, `ci95` and the rest of the result; `diagnostics`, all messages of the compiler as `file`, `line`, `column`, `severity`, `message`; `compiler_output`, everything that it printed; `advice`; or `error` |
+| `kcast search`, `kcast resume` | each event of the run when it is recorded: `event`, `sequence`, `at`, `body` ([protocol.md](protocol.md) has the bodies, as `run_…`); last the summary, which has no `event` |
+| `kcast status` | one for each daemon: `pool`, `devices`, `jobs`, `shares`, `worker` and the rest; the daemon's `/status.json` is the same, with `worker` null |
+| `kcast export`, `kcast report` | as `--format` says; a `source` that is damaged is null and has `source_error` |
+
+## Candidates of `pool:FILE.jsonl`
+
+One JSON object per line: `source`, the text of a candidate, and `name`. Other keys are ignored, so that files which other tools wrote, and those of `kcast export RUN`, can
+be used as they are. `pool:DIR` takes the files of a folder whose names end as the problem's sources do.
+
 ## Lines for `kcast eval`
 
 FILE is a run file, or text with one JSON object per line. Every key may be left out; others are ignored.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Makes a Debian package of a release build, without debhelper: the tree by `make install`, units and configuration from
-# deploy/, dependencies by dpkg-shlibdeps.
+# Makes a Debian package of a release build, without debhelper: the tree by `make install`, dependencies by dpkg-shlibdeps.
 #   scripts/deb.sh OUTPUT-FOLDER
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,29 +15,13 @@ version=$(sed -n 's/#define KCAST_VERSION "\(.*\)"/\1/p' common/version.h)
 date=$(date -R -d "@$(git log -1 --format=%ct 2>/dev/null || date +%s)")
 architecture=$(dpkg --print-architecture)
 
-make -s install PREFIX=/usr DESTDIR="$root" >/dev/null
+make -s install PREFIX=/usr SYSCONFDIR=/etc DESTDIR="$root" >/dev/null
 rm "$root"/usr/share/doc/kernelcast/LICENSE # it is in `copyright`
 for program in "$root"/usr/bin/* "$root"/usr/libexec/kernelcast/*; do
     strip --remove-section=.comment --remove-section=.note --strip-unneeded "$program"
 done
 
 place() { install -D -m "$1" "$2" "$root/$3"; }
-place 644 deploy/systemd/kcastd.service usr/lib/systemd/system/kcastd.service
-place 644 deploy/systemd/kcast-worker.service usr/lib/systemd/system/kcast-worker.service
-place 644 deploy/systemd/sysusers.conf usr/lib/sysusers.d/kernelcast.conf
-place 644 deploy/systemd/tmpfiles.conf usr/lib/tmpfiles.d/kernelcast.conf
-place 644 deploy/etc/kcastd.ini etc/kernelcast/kcastd.ini
-place 644 deploy/etc/worker.ini etc/kernelcast/worker.ini
-
-manual() {
-    scripts/man-page.sh "$root/usr/bin/$1" "$2" >"$work/$1.1"
-    gzip -9n "$work/$1.1"
-    place 644 "$work/$1.1.gz" "usr/share/man/man1/$1.1.gz"
-}
-manual kcastd 'measures kernels on the devices of this machine'
-manual kcast 'finds fast kernels with few measurements'
-manual kcast-worker 'forecasts how fast kernels will be'
-
 {
     printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: kernelcast\n\n'
     printf 'Files: *\nCopyright: %s\nLicense: Expat\n' "$(sed -n 's/^Copyright (c) //p' LICENSE)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replays searches on spaces that nothing was chosen on, and compares them by kernel family.
 
-  held-out.py [--seeds N] [--measurements N] [--policies LIST] [--families WORDS] SPACE...
+  held-out.py [--seeds N] [--measurements N] [--policies LIST] [--families WORDS] [--save FILE] SPACE...
 
 Every search gets the device time that so many measurements of the space take on average. The final
 speedup of a policy is divided by that of greedy without a surrogate (all/greedy) with the same seed;
@@ -60,12 +60,16 @@ def main():
     parser.add_argument("--policies", default="all,rank")
     parser.add_argument("--families", default="convolution,gemm,pnpoly,dedispersion,hotspot")
     parser.add_argument("space", nargs="+")
+    parser.add_argument("--save", help="append every search to this file, for scripts/guarantee.py")
     options = parser.parse_args()
     words = options.families.split(",")
     ratio = defaultdict(lambda: defaultdict(list))  # by policy and family: one mean for each space
     totals = defaultdict(lambda: defaultdict(float))  # by policy
     for space in options.space:
         rows = replay(space, options)
+        if options.save:
+            with open(options.save, "a") as out:
+                out.writelines(json.dumps(row) + "\n" for row in rows)
         control = {r["seed"]: r for r in rows if (r["policy"], r["strategy"]) == CONTROL}
         for policy in {r["policy"] for r in rows}:
             mine = [r for r in rows if r["policy"] == policy]
