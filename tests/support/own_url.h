@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-// Returns a loopback address that no other test uses. What is started there once more finds its port
-// free, whatever others were given meanwhile. Static memory, the same text at each call.
+// Returns a loopback address that no other test uses. What is started there once more finds its
+// port free, whatever others were given meanwhile. Static memory, the same text at each call.
 static inline const char *own_host(void)
 {
     static char host[sizeof("127.255.255.255")];
