@@ -124,7 +124,7 @@ archives_of = $(patsubst %,$(B)/%.a,$(filter $(FOLDERS),$(top_of)) $(below_$(top
 $(BENCHES): $(B)/bin/%: $(B)/tests/bench/%.o $(B)/tests/bench/samples.o $(B)/tests/bench/trained_model.o $(B)/tests/bench/load.o $(B)/tests/bench/attack.o $(B)/client.a $(B)/worker.a $(B)/tests/support.a $(B)/lib.a
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
-$(B)/bin/bench_renew $(B)/bin/bench_compile: $(B)/executor.a
+$(B)/bin/bench_renew $(B)/bin/bench_compile $(B)/bin/bench_losses: $(B)/executor.a
 $(B)/bin/bench_pool: | $(B)/tests/support/fake_exec
 $(B)/bin/bench_pipeline: $(B)/replay.a
 $(B)/bin/bench_trust: $(B)/tests/bench/scripted_forecaster.o $(B)/replay.a

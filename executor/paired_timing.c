@@ -9,9 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-#define BLOCKS_LEAST 3     // run for each case whatever the limit of seconds
-#define FAR_BLOCKS_LEAST 2 // blocks after which it is seen whether the second arm is far slower
-#define FAR_BLOCKS_MOST 4
+#define BLOCKS_LEAST 3 // run for each case whatever the limit of seconds
+#define LOSS_BLOCKS 3  // blocks from which on it is seen whether the second arm is a clear loser
 // One in so many launches is judged: of the first superblock of a case, and of later ones.
 #define JUDGED_FIRST 3.2
 #define JUDGED_LATER 12.0
@@ -142,22 +141,20 @@ static struct timing_estimate estimate_blocks(struct paired_timing *paired_timin
     return timing_of(&timed->series);
 }
 
-// Whether the blocks of this case so far show that the second arm is far slower.
-static bool is_far_below(struct paired_timing *paired_timing, struct timed_case *timed)
+// Whether the blocks of this case so far show that the second arm is a clear loser.
+static bool is_lost(struct paired_timing *paired_timing, struct timed_case *timed)
 {
-    size_t count = timed->series.count;
-
-    // Whoever hides time is not called far slower for it, but found out.
-    if ((count != FAR_BLOCKS_LEAST && count != FAR_BLOCKS_MOST) || timed->escaped > 0) {
+    // Whoever hides time has not lost by it, but is found out.
+    if (timed->series.count < LOSS_BLOCKS || timed->escaped > 0) {
         return false;
     }
     struct timing_estimate estimate = estimate_blocks(paired_timing, timed);
-    return timing_is_far_below(&paired_timing->rule, &estimate);
+    return timing_is_loss(&paired_timing->rule, &estimate, TIMING_LOSS_CASE_ALPHA);
 }
 
 // Adds blocks to a case until it has as many as the look needs or its share of the seconds is used
 // up. BLOCKS_LEAST are run in any case, so that there is an estimate, however wide. With `early`,
-// it also stops when the first blocks show that the second arm is far slower.
+// it also stops as soon as the blocks show that the second arm is a clear loser.
 static int run_case(struct paired_timing *paired_timing, struct timed_case *timed, size_t blocks,
                     bool early, bool *ret_capped, struct err *err)
 {
@@ -167,15 +164,15 @@ static int run_case(struct paired_timing *paired_timing, struct timed_case *time
 
     *ret_capped = false;
     int rc = 0;
-    timed->far_below = false;
-    while (timed->series.count < blocks && rc == 0 && !timed->disturbed && !timed->far_below) {
+    timed->lost = false;
+    while (timed->series.count < blocks && rc == 0 && !timed->disturbed && !timed->lost) {
         if (timed->series.count >= BLOCKS_LEAST && timing_s(paired_timing) - timing > budget) {
             *ret_capped = true;
             break;
         }
         rc = run_one(paired_timing, timed, err);
         ran = true;
-        timed->far_below = rc == 0 && early && is_far_below(paired_timing, timed);
+        timed->lost = rc == 0 && early && is_lost(paired_timing, timed);
     }
     if (rc == 0 && ran) {
         rc = paired_timing->superblock(paired_timing->owner, timed, true, err);
@@ -204,9 +201,9 @@ double paired_timing_second_median(const struct timed_case *timed)
     return median_of(timed->second_ns, timed->launch_count);
 }
 
-// by_blocks: short launches are not compared one by one, since the arms differ by far more than
-// what that is for, and there are few of them.
-static void estimate(struct paired_timing *paired_timing, bool by_blocks)
+// Short launches of a case that has ended as lost are not compared one by one, since the arms differ
+// by far more than what that is for, and there are few of them.
+static void estimate(struct paired_timing *paired_timing)
 {
     struct timing_estimate each[PROBLEM_CASE_MAX];
     double weight[PROBLEM_CASE_MAX];
@@ -215,7 +212,7 @@ static void estimate(struct paired_timing *paired_timing, bool by_blocks)
         struct timed_case *timed = &paired_timing->cases[i];
 
         timed->estimate = estimate_blocks(paired_timing, timed);
-        if (!by_blocks && paired_timing_median(timed) < paired_timing->short_ns) {
+        if (!timed->lost && paired_timing_median(timed) < paired_timing->short_ns) {
             timed->estimate =
                 timing_of_launches(timed->first_ns, timed->second_ns, timed->launch_count,
                                    paired_timing->quantum_ns, timed->series.systematic);
@@ -226,13 +223,13 @@ static void estimate(struct paired_timing *paired_timing, bool by_blocks)
     paired_timing->combined = timing_combine(each, weight, paired_timing->case_count);
 }
 
-// Runs the first blocks of each case, as long as each alone shows that the second arm is far
-// slower. If they show it together, nothing more is run.
+// Runs the first blocks of each case, which ends early where it shows a clear loser. If some case
+// does and all together do, nothing more is run.
 static int run_first(struct paired_timing *paired_timing, struct err *err)
 {
-    bool far = true;
+    bool any_lost = false;
 
-    for (size_t i = 0; i < paired_timing->case_count && far; i++) {
+    for (size_t i = 0; i < paired_timing->case_count; i++) {
         struct timed_case *timed = &paired_timing->cases[i];
         bool capped;
         int rc = run_case(paired_timing, timed, TIMING_FIRST_LOOK, true, &capped, err);
@@ -241,12 +238,12 @@ static int run_first(struct paired_timing *paired_timing, struct err *err)
             return rc;
         }
         paired_timing->capped |= capped;
-        far = timed->far_below;
+        any_lost |= timed->lost;
     }
-    if (far) {
-        estimate(paired_timing, true);
-        paired_timing->far_below =
-            timing_is_far_below(&paired_timing->rule, &paired_timing->combined);
+    if (any_lost) {
+        estimate(paired_timing);
+        paired_timing->lost =
+            timing_is_loss(&paired_timing->rule, &paired_timing->combined, TIMING_LOSS_ALPHA);
     }
     return 0;
 }
@@ -254,7 +251,7 @@ static int run_first(struct paired_timing *paired_timing, struct err *err)
 int paired_timing_run(struct paired_timing *paired_timing, struct err *err)
 {
     int rc = run_first(paired_timing, err);
-    bool stop = paired_timing->far_below;
+    bool stop = paired_timing->lost;
 
     for (size_t look = 0; rc == 0 && look < paired_timing->looks && !stop; look++) {
         for (size_t i = 0; i < paired_timing->case_count; i++) {
@@ -267,7 +264,7 @@ int paired_timing_run(struct paired_timing *paired_timing, struct err *err)
             }
             paired_timing->capped |= capped;
         }
-        estimate(paired_timing, false);
+        estimate(paired_timing);
         stop = paired_timing->capped || paired_timing_disturbed(paired_timing) ||
                timing_decided(&paired_timing->rule, &paired_timing->combined);
     }

@@ -35,7 +35,7 @@ struct timed_case {
     unsigned judge;     // bits of the second arm's launches that are judged in the block that runs
     bool any_judged;    // some launch has been judged
     double spent_s;     // seconds of its blocks
-    bool far_below;     // its first blocks alone show that the second arm is far slower
+    bool lost;          // its first blocks alone show that the second arm is a clear loser
     struct timing_estimate estimate;
 };
 
@@ -66,7 +66,7 @@ struct paired_timing {
     // Results:
     struct timing_estimate combined; // over all cases
     bool capped;                     // stopped by max_seconds
-    bool far_below;                  // stopped before the first look: the second arm is far slower
+    bool lost;                       // stopped before the first look: a clear loser
     uint64_t launches;               // counted launches of the second arm
 };
 

@@ -215,11 +215,12 @@ double timing_precision(const struct timing_rule *rule, const struct timing_esti
                 PRECISION_MARGIN * quantile(LOOK_ALPHA, INFINITY) * estimate->systematic);
 }
 
-bool timing_is_far_below(const struct timing_rule *rule, const struct timing_estimate *estimate)
+bool timing_is_loss(const struct timing_rule *rule, const struct timing_estimate *estimate,
+                    double alpha)
 {
-    double below = isnan(rule->anchor_log2) ? 0 : fmin(0, rule->anchor_log2);
+    double beat = isnan(rule->anchor_log2) ? 0 : rule->anchor_log2;
 
-    return estimate->log2 + half_of(estimate, TIMING_FAR_ALPHA) < below - TIMING_FAR_LOG2;
+    return estimate->log2 + half_of(estimate, alpha) < beat - TIMING_BELOW_LOG2;
 }
 
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate)

@@ -7,8 +7,9 @@
 // mean with Winsorised error and Student's t (Yuen 1974). For short launches it is the shift
 // between the arms' times (Hodges and Lehmann 1963). The estimate is looked at after 8, 16, … 256
 // blocks only, with a two-sided level of 0.05 / 6 at each look (Bonferroni), so that looking
-// repeatedly does not raise the error rate. What is far slower is found before the first look,
-// after 2 or 4 blocks of each case, at a level of 0.001.
+// repeatedly does not raise the error rate. A clear loser is found before the first look: a case
+// ends as soon as its blocks show one at a level of 0.01, and what all cases then say together
+// counts at a level of 0.001.
 #ifndef EXECUTOR_TIMING_H
 #define EXECUTOR_TIMING_H
 
@@ -28,9 +29,10 @@
 #define TIMING_ESCAPED_SHARE 0.9 // of the blocks in which the clocks differ: the candidate's doing
 #define TIMING_ESCAPED_LEAST 6   // blocks that show it
 #define TIMING_PRECISION_LOG2 0.0036022 // log2(1.0025)
-#define TIMING_FAR_ALPHA 0.001          // level at which a candidate is found to be far slower
-#define TIMING_FAR_LOG2 0.3219          // log2(1.25): so much slower is far
-// Below the anchor by more than this, a candidate need not be known better than to the precision.
+#define TIMING_LOSS_CASE_ALPHA 0.01     // level at which one case shows a loss
+#define TIMING_LOSS_ALPHA 0.001         // and all cases together
+// Below the anchor by more than this, a candidate need not be known better than to the precision;
+// and where that is certain, it has lost.
 #define TIMING_BELOW_LOG2 0.0704           // log2(1.05)
 #define TIMING_BELOW_PRECISION_LOG2 0.0144 // log2(1.01)
 
@@ -113,9 +115,11 @@ struct timing_estimate timing_combine(const struct timing_estimate *estimate, co
 // Returns the half-width below which no difference is looked for: the rule's precision, or what the
 // systematic error allows if that is more.
 double timing_precision(const struct timing_rule *rule, const struct timing_estimate *estimate);
-// Whether the candidate is so far below both the baseline and the anchor that few blocks show it.
-// The estimate is that of blocks (timing_of).
-bool timing_is_far_below(const struct timing_rule *rule, const struct timing_estimate *estimate);
+// Whether the estimate shows at the level alpha that the candidate is slower by more than
+// TIMING_BELOW_LOG2 than what it has to beat: the anchor, or without one the baseline. The estimate
+// is that of blocks (timing_of).
+bool timing_is_loss(const struct timing_rule *rule, const struct timing_estimate *estimate,
+                    double alpha);
 // Whether no further look is needed: the interval excludes 0 and the anchor; or it lies well below
 // the anchor and is narrow; or it is as narrow as the precision.
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate);
