@@ -40,6 +40,8 @@ struct pass {
     size_t devices;                  // that gave any
     size_t of_problem[PROBLEMS_MAX]; // verdicts
     double held_s[PROBLEMS_MAX];     // device-seconds of these
+    double held_verdict_s[16];       // device-seconds by enum verdict
+    size_t launches[16];             // timed launches of the candidates, by enum verdict
 };
 
 static void count_device(struct pass *pass, const char *device)
@@ -90,6 +92,8 @@ static void on_verdict(void *owner, uint64_t tag, struct job_info *info, const s
     pass->sums.held += result->seconds->held;
     pass->of_problem[tag]++;
     pass->held_s[tag] += result->seconds->held;
+    pass->held_verdict_s[result->verdict % 16] += result->seconds->held;
+    pass->launches[result->verdict % 16] += result->launches;
 }
 
 static void pass_release(struct pass *pass)
@@ -182,7 +186,10 @@ static void print_pass(const char *name, const struct pass *pass,
     printf(";");
     for (uint64_t v = 0; v < ARRAY_LEN(pass->verdict); v++) {
         if (pass->verdict[v] > 0) {
-            printf(" %s %zu", verdict_name(v), pass->verdict[v]);
+            double n = (double)pass->verdict[v];
+
+            printf(" %s %zu (held %.1f ms, %.1f launches)", verdict_name(v), pass->verdict[v],
+                   pass->held_verdict_s[v] / n * 1e3, (double)pass->launches[v] / n);
         }
     }
     printf("\n   held for");

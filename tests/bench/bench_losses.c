@@ -1,0 +1,165 @@
+// How soon a clear loser is found (executor/paired_timing.h), and how often something is taken for
+// one: paired timings of three cases in which the candidate takes the baseline's time times a
+// factor. Noise is that of launches recorded on an H200 (tests/data/exec/h200_launches.txt: kernels
+// of 4 to 26 us against themselves), or normal, as on a core that others use.
+//   bench_losses [TIMINGS]      of each row; default 2000
+#include "common/mem.h"
+#include "common/parse.h"
+#include "executor/paired_timing.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CASES 3
+#define RUNS_MOST 64
+#define LAUNCHES 512 // of each arm, of a recorded run
+#define TICK_NS 32.0
+#define FIRST_LOOK_LAUNCHES (4 * (TIMING_FIRST_LOOK + 1)) // of both arms, for a case
+
+static double recorded[RUNS_MOST][2][LAUNCHES]; // ns
+static size_t recorded_count;
+
+struct bench {
+    struct paired_timing timing;
+    struct stats_rng rng;
+    double factor;     // candidate's time over the baseline's
+    double noise;      // standard deviation of a launch's logarithm; 0: recorded launches
+    size_t run[CASES]; // recorded run of each case
+    size_t at[CASES];  // next launch of it
+    size_t blocks;
+};
+
+static void read_recorded(void)
+{
+    const char *path = "tests/data/exec/h200_launches.txt";
+    FILE *file = fopen(path, "r");
+    unsigned ticks;
+
+    if (!file) {
+        fprintf(stderr, "bench_losses: %s cannot be read; run it in the root of the tree\n", path);
+        exit(1);
+    }
+    for (size_t i = 0; fscanf(file, "%u", &ticks) == 1 && i < RUNS_MOST * 2 * LAUNCHES; i++) {
+        recorded[i / (2 * LAUNCHES)][i % 2][i / 2 % LAUNCHES] = TICK_NS * ticks;
+        recorded_count = i / (2 * LAUNCHES) + 1;
+    }
+    (void)fclose(file);
+}
+
+static int run_block(void *owner, struct timed_case *timed, struct timing_block *ret,
+                     struct err *err)
+{
+    struct bench *bench = owner;
+    size_t number = (size_t)(timed - bench->timing.cases);
+
+    (void)err;
+    bench->blocks++;
+    for (size_t i = 0; i < 2; i++) {
+        size_t at = bench->at[number]++ % LAUNCHES;
+
+        for (size_t arm = 0; arm < 2; arm++) {
+            double ns = bench->noise > 0 ? 50000 * exp(bench->noise * stats_rng_normal(&bench->rng))
+                                         : recorded[bench->run[number]][arm][at];
+            ret->cpu[arm][i] = ret->wall[arm][i] = ns * (arm == 1 ? bench->factor : 1);
+        }
+    }
+    return 0;
+}
+
+static int superblock(void *owner, struct timed_case *timed, bool last, struct err *err)
+{
+    (void)owner;
+    (void)timed;
+    (void)last;
+    (void)err;
+    return 0;
+}
+
+static enum block_state block_state(void *owner, const struct timing_block *block)
+{
+    (void)owner;
+    (void)block;
+    return BLOCK_COUNTS;
+}
+
+static double systematic(void *owner, const struct timed_case *timed)
+{
+    (void)owner;
+    (void)timed;
+    return 0;
+}
+
+static void set_up(struct bench *bench, uint64_t number, double factor, double noise)
+{
+    struct paired_timing *timing = &bench->timing;
+
+    *bench = (struct bench){.factor = factor, .noise = noise};
+    stats_rng_init(&bench->rng, number, 3);
+    *timing = (struct paired_timing){.owner = bench,
+                                     .run_block = run_block,
+                                     .superblock = superblock,
+                                     .block_state = block_state,
+                                     .systematic = systematic,
+                                     .rng = &bench->rng,
+                                     .short_ns = noise > 0 ? 0 : 1e5,
+                                     .quantum_ns = TICK_NS,
+                                     .max_seconds = 1e9,
+                                     .looks = 1,
+                                     .case_count = CASES};
+    timing->rule =
+        (struct timing_rule){.precision_log2 = TIMING_PRECISION_LOG2, .anchor_log2 = NAN};
+    for (size_t i = 0; i < CASES; i++) {
+        timing->cases[i].weight = 1.0 / CASES;
+        bench->run[i] = stats_rng_below(&bench->rng, recorded_count);
+        bench->at[i] = stats_rng_below(&bench->rng, LAUNCHES);
+    }
+}
+
+static void row(const char *name, double noise, double factor, uint64_t timings)
+{
+    struct bench *bench = xmalloc(sizeof(*bench));
+    double square = 0;
+    size_t lost = 0, blocks = 0;
+
+    for (uint64_t i = 0; i < timings; i++) {
+        struct err err = ERR_INIT;
+
+        set_up(bench, i, factor, noise);
+        if (paired_timing_run(&bench->timing, &err) != 0) {
+            fprintf(stderr, "bench_losses: %s\n", err.text);
+            exit(1);
+        }
+        double error = bench->timing.combined.log2 + log2(factor);
+        square += error * error;
+        lost += bench->timing.lost;
+        blocks += bench->blocks;
+    }
+    printf("%-18s %5.2f  lost %6.2f %%  launches %6.1f of %d  error of the estimate %.2f %%\n",
+           name, factor, 100.0 * (double)lost / (double)timings,
+           4.0 * (double)blocks / (double)timings, CASES * FIRST_LOOK_LAUNCHES,
+           100 * M_LN2 * sqrt(square / (double)timings));
+    free(bench);
+}
+
+int main(int argc, char **argv)
+{
+    static const double factor[] = {0.5, 1, 1.02, 1.05, 1.06, 1.08, 1.1, 1.2, 1.5, 3};
+    static const struct {
+        const char *name;
+        double noise;
+    } kind[] = {{"launches, H200", 0}, {"1 % a launch", 0.01}, {"4 % a launch", 0.04}};
+    struct err err = ERR_INIT;
+    uint64_t timings = 2000;
+
+    if (argc > 1 && parse_u64(&timings, argv[1], 1, 1000000, "TIMINGS", &err) != 0) {
+        fprintf(stderr, "bench_losses: %s\n", err.text);
+        return 2;
+    }
+    read_recorded();
+    for (size_t k = 0; k < sizeof(kind) / sizeof(kind[0]); k++) {
+        for (size_t i = 0; i < sizeof(factor) / sizeof(factor[0]); i++) {
+            row(kind[k].name, kind[k].noise, factor[i], timings);
+        }
+    }
+    return 0;
+}
