@@ -54,7 +54,7 @@ static size_t add_place(struct strbuf *out, const char *text, size_t name, const
     if (text[name] == ':' || text[name] == '(') {
         digits = read_number(text + name + 1, &number);
     }
-    if (digits == 0) {
+    if (digits == 0 || header_lines == 0) { // there is no number to lower
         strbuf_adds(out, path);
         return name;
     }

@@ -27,6 +27,8 @@ static void the_users_name_stands_everywhere(void **state)
     check_renamed("In file included from candidate.c:1:", 0,
                   "In file included from dir/my file.c:1:");
     check_renamed("candidate.c", 0, "dir/my file.c");
+    check_renamed("candidate.c:0: x candidate.c:007: y", 0,
+                  "dir/my file.c:0: x dir/my file.c:007: y");
 }
 
 static void other_names_stay(void **state)
