@@ -7,7 +7,11 @@
 // to be, the others wait for forecasts or for the slowest of their batch. Measured for compilations
 // that take ten times as long as measurements; tests/bench/bench_pipeline.c.
 #define PER_DEVICE 24
-// Beyond those that fill the compile slots, so many for each device are useful.
+// With one device batches are small, and more of them hide the compilations that take longest.
+#define ON_ONE_DEVICE 32
+// So many times those that fill the compile slots, and so many more for each device, are useful.
+#define COMPILING 1
+#define COMPILING_FOR_ONE 2
 #define BEYOND_COMPILING 4
 // Device seconds per measurement that a slow worker is reckoned with.
 #define MEASUREMENT_SECONDS 0.1
@@ -29,8 +33,9 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 static uint64_t under_way(const struct pipeline_capacity *capacity)
 {
     uint64_t devices = capacity->devices > 0 ? capacity->devices : 1;
-    uint64_t wanted = PER_DEVICE * devices;
-    uint64_t useful = capacity->compile_slots + BEYOND_COMPILING * devices;
+    uint64_t wanted = devices == 1 ? ON_ONE_DEVICE : PER_DEVICE * devices;
+    uint64_t useful = (devices == 1 ? COMPILING_FOR_ONE : COMPILING) * capacity->compile_slots +
+                      BEYOND_COMPILING * devices;
     return capacity->compile_slots != 0 && useful < wanted ? useful : wanted;
 }
 
