@@ -27,7 +27,7 @@
 #define SPACES_MAX 256
 
 struct settings {
-    char *policy, *strategy, *methods, *sequences, *against, *budget, *weights, *warm;
+    char *policy, *strategy, *forecasters, *methods, *sequences, *against, *budget, *weights, *warm;
     double confidence, audit, share;
     char *guarantee;
     double alpha, delta;
@@ -43,6 +43,11 @@ static const struct option_row option_table[] = {
     {"strategy", 0, OPTION_TEXT, ROW(strategy), "LIST", STRATEGY_DEFAULT, 0, 0, NULL,
      "strategies of `kcast search`; every policy with every strategy is an arm, the first one the "
      "control"},
+    {"forecaster", 0, OPTION_TEXT, ROW(forecasters), "LIST", "static", 0, 0, NULL,
+     "who forecasts, separated by commas, each an arm of every policy but \"all\": static, the "
+     "model "
+     "of `kcast-worker`; perfect, one that knows the space, as a limit of what forecasts can "
+     "bring"},
     {"peers", 0, OPTION_TEXT, ROW(methods), "LIST", NULL, 0, 0, NULL,
      "others' searches, more arms: tvm, AutoTVM's rule by features of what was compiled; "
      "tvm-knobs, the "
@@ -172,6 +177,7 @@ static int choose_variants(const struct settings *settings, struct variant *vari
 {
     struct variants_wanted wanted = {.policies = settings->policy,
                                      .strategies = settings->strategy,
+                                     .forecasters = settings->forecasters,
                                      .methods = settings->methods};
     int rc = settings->sequences ? sequences_read(ret_sequences, settings->sequences, err) : 0;
 

@@ -16,14 +16,22 @@ struct entry {
     UT_hash_handle hh;
 };
 
+// The first candidate with these values of the parameters.
+struct configuration {
+    size_t candidate;
+    UT_hash_handle hh;
+};
+
 struct recorded_space {
     struct generator generator; // first, because its operations get a pointer to it
     struct space space;
     char *name;
-    struct entry *entry, *by_digest; // [candidates], and the hash of them
-    size_t *neighbour;               // [candidates x axes x 2], or NONE
-    double *place;                   // [candidates x axes], 0 to 1
-    double best_log2, seconds;       // as the functions of these names return
+    struct entry *entry, *by_digest;                 // [candidates], and the hash of them
+    struct configuration *configuration, *by_values; // [candidates], and the hash of them
+    double *value;                                   // [candidates x params], the keys of that
+    size_t *neighbour;                               // [candidates x axes x 2], or NONE
+    double *place;                                   // [candidates x axes], 0 to 1
+    double best_log2, seconds;                       // as the functions of these names return
     bool has_costs;
 };
 
@@ -217,6 +225,40 @@ static void complete_costs(struct recorded_space *c)
     }
 }
 
+// --- parameters
+
+// Writes the values of the parameters, which are the key of a configuration.
+static void write_values(const struct fact *params, size_t count, double *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        out[i] = params[i].value + 0.0; // -0 becomes 0
+    }
+}
+
+static void find_configurations(struct recorded_space *c)
+{
+    size_t count = c->generator.point_count, params = c->space.candidate[0].params_count;
+
+    c->configuration = xcalloc(count, sizeof(*c->configuration));
+    c->value = xcalloc(count * params + 1, sizeof(*c->value));
+    for (size_t i = 0; i < count; i++) {
+        const struct space_candidate *candidate = &c->space.candidate[i];
+        struct configuration *same = NULL;
+        double *key = c->value + i * params;
+        size_t size = params * sizeof(*key);
+
+        if (params == 0 || candidate->params_count != params) {
+            continue;
+        }
+        write_values(candidate->params, params, key);
+        HASH_FIND(hh, c->by_values, key, size, same);
+        if (!same) {
+            c->configuration[i].candidate = i;
+            HASH_ADD_KEYPTR(hh, c->by_values, key, size, &c->configuration[i]);
+        }
+    }
+}
+
 // --- making one
 
 int recorded_space_create(struct recorded_space **ret, struct space *space_take, const char *name,
@@ -242,6 +284,7 @@ int recorded_space_create(struct recorded_space **ret, struct space *space_take,
         c->entry[i].candidate = i;
         HASH_ADD(hh, c->by_digest, digest, sizeof(struct digest), &c->entry[i]);
     }
+    find_configurations(c);
     complete_costs(c);
     axes = c->generator.axis_count;
     c->neighbour = xcalloc(count * axes * 2 + 1, sizeof(*c->neighbour));
@@ -262,7 +305,10 @@ void recorded_space_free(struct recorded_space *c)
 {
     if (c) {
         HASH_CLEAR(hh, c->by_digest);
+        HASH_CLEAR(hh, c->by_values);
         free(c->entry);
+        free(c->configuration);
+        free(c->value);
         free(c->neighbour);
         free(c->place);
         free(c->name);
@@ -293,6 +339,25 @@ const struct space_candidate *recorded_space_find(const struct recorded_space *c
 
     HASH_FIND(hh, c->by_digest, source, sizeof(*source), entry);
     return entry ? &c->space.candidate[entry->candidate] : NULL;
+}
+
+const struct space_candidate *recorded_space_of_facts(const struct recorded_space *c,
+                                                      const struct candidate_facts *facts)
+{
+    size_t params = c->space.candidate[0].params_count;
+    struct configuration *found = NULL;
+
+    if (!digest_is_zero(&facts->digest)) {
+        return recorded_space_find(c, &facts->digest);
+    }
+    if (params == 0 || facts->params_count != params) {
+        return NULL;
+    }
+    double *key = xcalloc(params, sizeof(*key));
+    write_values(facts->params, params, key);
+    HASH_FIND(hh, c->by_values, key, params * sizeof(*key), found);
+    free(key);
+    return found ? &c->space.candidate[found->candidate] : NULL;
 }
 
 double recorded_space_best_log2(const struct recorded_space *c)

@@ -28,6 +28,11 @@ const struct generator *recorded_space_generator(const struct recorded_space *re
 // Returns the candidate whose source has this digest; NULL when there is none.
 const struct space_candidate *recorded_space_find(const struct recorded_space *recorded,
                                                   const struct digest *source);
+// Returns the candidate that these facts are about: by the digest of the source where they have
+// one, else by the parameters, the first of several that have the same ones. NULL when there is
+// none.
+const struct space_candidate *recorded_space_of_facts(const struct recorded_space *recorded,
+                                                      const struct candidate_facts *facts);
 // Returns the log2 speedup of the best candidate.
 double recorded_space_best_log2(const struct recorded_space *recorded);
 // Returns the device seconds of measuring every candidate once. A measurement whose cost was not

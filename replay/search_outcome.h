@@ -19,11 +19,17 @@ struct search_step {
 
 struct search_outcome {
     uint64_t considered, measured, audited, trusted, records; // candidates, as the run counts them
-    uint64_t improvers;   // considered candidates that beat the incumbent of their decision
-    uint64_t missed;      // improvers that were not measured
-    uint64_t left;        // correct candidates of the space that were not measured
-    uint64_t left_better; // of these, the ones that beat the last incumbent
-    double left_log2;     // by which the best of them beats it; -infinite: none is left
+    uint64_t improvers; // considered candidates that beat the incumbent of their decision
+    uint64_t missed;    // improvers that were not measured
+    // Of the candidates of the space that a screening has compared or a decision was about
+    // (replay/looks.h); beating an incumbent is by the margin of client/run/improvement.h.
+    uint64_t looked_at;
+    uint64_t improvers_looked_at; // that beat the incumbent against which they were looked at first
+    uint64_t passed_over;         // of these, the ones that were never measured
+    uint64_t passed_over_better;  // of these, the ones that beat the last incumbent, too
+    uint64_t left;                // correct candidates of the space that were not measured
+    uint64_t left_better;         // of these, the ones that beat the last incumbent
+    double left_log2;             // by which the best of them beats it; -infinite: none is left
     double
         survey[GUARANTEE_LEVELS]; // `expected` of the last survey; the first is NaN: there is none
     double promised, kept;        // improvements by screened candidates: forecast, measured

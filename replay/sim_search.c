@@ -119,7 +119,7 @@ int sim_search_create(struct sim_search **ret, struct sim *sim, struct sim_daemo
     search->ended_at = NAN;
     run_state_init(&search->run_state);
     search->jobs = sim_daemon_search_create(sim_daemon, config->recorded);
-    search->sim_worker = sim_worker_create(sim, config->surrogate);
+    search->sim_worker = sim_worker_create(sim, config->forecaster, config->recorded);
     int rc = run_create_in_memory(&search->run, err);
     if (rc != 0) {
         goto out;
@@ -214,39 +214,6 @@ static void count_missed(const struct sim_search *search, struct search_outcome 
     }
 }
 
-static int by_digest(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(struct digest));
-}
-
-// Compares the last incumbent with everything that was not measured.
-static void count_left(const struct sim_search *search, struct search_outcome *ret)
-{
-    const struct run_state *run_state = &search->run_state;
-    const struct space *space = recorded_space_data(search->config.recorded);
-    struct digest *known = xcalloc(run_state->candidate_count + 1, sizeof(*known));
-    size_t count = 0;
-
-    for (size_t i = 0; i < run_state->candidate_count; i++) {
-        const struct run_state_candidate *c = &run_state->candidate[i];
-        if (c->result || c->object_duplicate_of != 0) {
-            known[count++] = c->proposed.source;
-        }
-    }
-    qsort(known, count, sizeof(*known), by_digest);
-    for (size_t i = 0; i < (size_t)space->head.candidates; i++) {
-        const char *name = space->candidate[i].name;
-        struct digest digest = digest_of(name, strlen(name));
-        double beyond = space_log2(&space->candidate[i]) - ret->best_log2;
-        if (!isnan(beyond) && !bsearch(&digest, known, count, sizeof(*known), by_digest)) {
-            ret->left++;
-            ret->left_better += beyond > IMPROVEMENT_MARGIN_LOG2;
-            ret->left_log2 = fmax(ret->left_log2, beyond);
-        }
-    }
-    free(known);
-}
-
 void sim_search_outcome(const struct sim_search *search, struct search_outcome *ret)
 {
     const struct run_state *run_state = &search->run_state;
@@ -261,7 +228,6 @@ void sim_search_outcome(const struct sim_search *search, struct search_outcome *
         .compile_seconds = run_state->compile_seconds,
         .seconds = search->ended_at,
         .best_log2 = run_state_incumbent_log2(run_state),
-        .left_log2 = -INFINITY,
         .survey = {NAN},
         .beyond_log2 = NAN,
         .stated_log2 = NAN,
@@ -275,7 +241,7 @@ void sim_search_outcome(const struct sim_search *search, struct search_outcome *
                                                            .measured = event->measured});
     }
     count_missed(search, ret);
-    count_left(search, ret);
+    looks_count(sim_worker_looks(search->sim_worker), run_state, ret);
     guarantee_promises(run_state, &ret->promised, &ret->kept);
     struct guarantee guarantee = guarantee_of_run(run_state);
     ret->beyond_log2 = guarantee.beyond_log2;

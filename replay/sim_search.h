@@ -12,6 +12,7 @@
 #include "replay/search_outcome.h"
 #include "replay/sim.h"
 #include "replay/sim_daemon.h"
+#include "replay/sim_worker.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,8 +23,8 @@ struct sim_search;
 struct sim_search_config {
     const struct recorded_space *recorded;
     const char *strategy, *policy;
-    bool surrogate;                     // whether a model makes forecasts
-    struct forecast_service *forecasts; // who makes them instead of that model; NULL: nobody else
+    enum sim_forecaster forecaster;     // who makes forecasts
+    struct forecast_service *forecasts; // who makes them instead; NULL: nobody else
     double confidence, audit, share;
     bool trust_by_skill;   // as run_started.trust_rule says; false: as searches of earlier releases
                            // did

@@ -2,6 +2,7 @@
 
 #include "client/forecast/forecast_request.h"
 #include "common/mem.h"
+#include "replay/perfect_forecaster.h"
 #include "worker/model/group.h"
 #include "worker/outcomes/outcome.h"
 #include <stdlib.h>
@@ -11,8 +12,10 @@
 struct sim_worker {
     struct forecast_service peer; // for the pipeline
     struct sim *sim;
-    bool model;
-    struct group *group;         // the model and its data, made when first needed
+    enum sim_forecaster forecaster;
+    const struct recorded_space *recorded;
+    struct looks *looks;
+    struct group *group;         // the static model and its data, made when first needed
     struct forecast_reply reply; // the answer to the present question, if `replies`
     bool replies;                // there is an answer
     forecast_service_callback *callback;
@@ -20,6 +23,13 @@ struct sim_worker {
     void *owner;
     struct err failure;
 };
+
+const char *sim_forecaster_name(enum sim_forecaster forecaster)
+{
+    return forecaster == SIM_FORECASTER_PERFECT  ? "perfect"
+           : forecaster == SIM_FORECASTER_STATIC ? "static"
+                                                 : "none";
+}
 
 static struct sim_worker *sim_worker_of(struct forecast_service *peer)
 {
@@ -50,25 +60,43 @@ static void on_asked(void *owner, uint64_t tag)
     }
 }
 
+// Whether the static model has answered. It has not without one, and after a failure.
+static bool answer_by_model(struct sim_worker *sim_worker, const struct run_state *run_state,
+                            const struct forecast_request *request)
+{
+    struct group *group = demand_group(sim_worker, run_state);
+
+    if (group_fit(group, request->screening, &sim_worker->failure) != 0 ||
+        group_forecast(group, request, &sim_worker->reply, &sim_worker->failure) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sim_worker->reply.forecasts_count; i++) {
+        sim_worker->reply.forecasts[i].engine = xstrdup("static");
+    }
+    return true;
+}
+
 // Makes the answer to the request, and answers after the simulated time that this takes.
 static void answer(struct forecast_service *peer, const struct run_state *run_state,
                    const struct forecast_request *request, forecast_service_callback *callback,
                    void *owner)
 {
     struct sim_worker *sim_worker = sim_worker_of(peer);
-    struct group *group = sim_worker->model ? demand_group(sim_worker, run_state) : NULL;
 
+    looks_add(sim_worker->looks, request);
     sim_worker->peer.busy = true;
     sim_worker->callback = callback;
     sim_worker->owner = owner;
-    sim_worker->replies =
-        group && group_fit(group, request->screening, &sim_worker->failure) == 0 &&
-        group_forecast(group, request, &sim_worker->reply, &sim_worker->failure) == 0;
-    for (size_t i = 0; sim_worker->replies && i < sim_worker->reply.forecasts_count; i++) {
-        sim_worker->reply.forecasts[i].engine = xstrdup("static");
+    if (sim_worker->forecaster == SIM_FORECASTER_PERFECT) {
+        perfect_forecast(sim_worker->recorded, request, &sim_worker->reply);
+        sim_worker->replies = true;
+    } else {
+        sim_worker->replies = sim_worker->forecaster == SIM_FORECASTER_STATIC &&
+                              answer_by_model(sim_worker, run_state, request);
     }
-    sim_after(sim_worker->sim, sim_worker->model ? SIM_WORKER_FORECAST_S : 0, on_asked, sim_worker,
-              0);
+    sim_after(sim_worker->sim,
+              sim_worker->forecaster != SIM_FORECASTER_NONE ? SIM_WORKER_FORECAST_S : 0, on_asked,
+              sim_worker, 0);
 }
 
 static void ask(struct forecast_service *peer, const struct run_state *run_state, uint64_t first,
@@ -122,7 +150,7 @@ static void tell(struct forecast_service *peer, const struct run_state *run_stat
     sim_worker->peer.busy = true;
     sim_worker->told = callback;
     sim_worker->owner = owner;
-    while (sim_worker->model && next <= last) {
+    while (sim_worker->forecaster == SIM_FORECASTER_STATIC && next <= last) {
         struct group *group = demand_group(sim_worker, run_state);
         struct observe observe;
 
@@ -135,18 +163,22 @@ static void tell(struct forecast_service *peer, const struct run_state *run_stat
         }
         forecast_outcomes_free(&observe);
     }
-    sim_after(sim_worker->sim, sim_worker->model ? SIM_WORKER_OBSERVE_S : 0, on_told, sim_worker,
-              sim_worker->group ? group_rows(sim_worker->group) : 0);
+    sim_after(sim_worker->sim,
+              sim_worker->forecaster != SIM_FORECASTER_NONE ? SIM_WORKER_OBSERVE_S : 0, on_told,
+              sim_worker, sim_worker->group ? group_rows(sim_worker->group) : 0);
 }
 
-struct sim_worker *sim_worker_create(struct sim *sim, bool model)
+struct sim_worker *sim_worker_create(struct sim *sim, enum sim_forecaster forecaster,
+                                     const struct recorded_space *recorded)
 {
     struct sim_worker *sim_worker = xcalloc(1, sizeof(*sim_worker));
 
     sim_worker->peer = (struct forecast_service){
         .ask = ask, .ask_again = ask_again, .screen = screen, .tell = tell};
     sim_worker->sim = sim;
-    sim_worker->model = model;
+    sim_worker->forecaster = forecaster;
+    sim_worker->recorded = recorded;
+    sim_worker->looks = looks_create(recorded);
     return sim_worker;
 }
 
@@ -157,8 +189,14 @@ void sim_worker_free(struct sim_worker *sim_worker)
             message_clear(&forecast_reply_message, &sim_worker->reply);
         }
         group_free(sim_worker->group);
+        looks_free(sim_worker->looks);
         free(sim_worker);
     }
+}
+
+const struct looks *sim_worker_looks(const struct sim_worker *sim_worker)
+{
+    return sim_worker->looks;
 }
 
 const char *sim_worker_failure(const struct sim_worker *sim_worker)

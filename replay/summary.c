@@ -106,10 +106,21 @@ static void print_share(double share, FILE *out)
     }
 }
 
+// Prints "5 of 12", filled up to so many characters.
+static void print_of(uint64_t part, uint64_t all, int width, FILE *out)
+{
+    char text[48];
+
+    (void)snprintf(text, sizeof(text), "%llu of %llu", (unsigned long long)part,
+                   (unsigned long long)all);
+    printable_printf(out, "  %-*s", width, text);
+}
+
 static void print_variant(const struct tasks *t, const struct search_outcome *outcome,
                           size_t variant, FILE *out)
 {
-    uint64_t improvers = 0, missed = 0, all_considered = 0, all_measured = 0;
+    uint64_t improvers = 0, missed = 0, looked = 0, passed = 0, all_considered = 0,
+             all_measured = 0;
     struct compare_ratio final = compare_final(t, outcome, variant, 0);
     struct compare_time needed = compare_time(t, outcome, variant, 0, 0, COMPARE_OF_NEEDED);
     struct compare_time given = compare_time(t, outcome, variant, 0, 0, COMPARE_OF_GIVEN);
@@ -122,6 +133,8 @@ static void print_variant(const struct tasks *t, const struct search_outcome *ou
 
                 improvers += o->improvers;
                 missed += o->missed;
+                looked += o->improvers_looked_at;
+                passed += o->passed_over_better;
                 all_considered += o->considered;
                 all_measured += o->measured;
             }
@@ -131,9 +144,11 @@ static void print_variant(const struct tasks *t, const struct search_outcome *ou
                      final.lo, final.hi);
     print_share(given.quartile[1], out);
     print_share(needed.quartile[1], out);
-    printable_printf(out, "  %5.0f %%  %6.1f  %llu of %llu\n", 100 * given.reached,
-                     (double)all_considered / fmax((double)all_measured, 1),
-                     (unsigned long long)missed, (unsigned long long)improvers);
+    printable_printf(out, "  %5.0f %%  %6.1f", 100 * given.reached,
+                     (double)all_considered / fmax((double)all_measured, 1));
+    print_of(missed, improvers, 16, out);
+    print_of(passed, looked, 0, out);
+    fputc('\n', out);
 }
 
 void summary_print_cost_warnings(const struct tasks *t, bool markdown, FILE *out)
@@ -164,8 +179,9 @@ void summary_print(const struct tasks *t, const struct search_outcome *outcome, 
         (unsigned long long)(t->seeds * t->searches));
     summary_print_cost_warnings(t, false, out);
     printable_printf(out, "\n");
-    printable_printf(out, "%-24s %-21s  %6s  %6s  %-7s  %-6s  %s\n", "all spaces",
-                     "final / control's", "time", "needed", "reached", "c/m", "improvers missed");
+    printable_printf(out, "%-24s %-21s  %6s  %6s  %-7s  %-6s  %s  %s\n", "all spaces",
+                     "final / control's", "time", "needed", "reached", "c/m", "improvers missed",
+                     "passed over");
     for (size_t variant = 0; variant < t->variants; variant++) {
         print_variant(t, outcome, variant, out);
     }
@@ -179,7 +195,10 @@ void summary_print(const struct tasks *t, const struct search_outcome *outcome, 
         "time: device-seconds until the control's final result over those that the control was "
         "given, median; needed: over those that it needed itself; reached: share of searches "
         "that had it\n"
-        "c/m: candidates considered per measured one\n");
+        "c/m: candidates considered per measured one\n"
+        "improvers missed: that were considered and not measured, of those that beat the incumbent "
+        "of their decision; passed over: never measured although they beat the last incumbent, of "
+        "those that beat the incumbent when a screening or a decision first looked at them\n");
 }
 
 // --- JSON
@@ -225,6 +244,12 @@ static void print_number(const char *name, double value, FILE *out)
     }
 }
 
+// The same of a share; null when it is one of nothing.
+static void print_share_of(const char *name, uint64_t part, uint64_t all, FILE *out)
+{
+    print_number(name, all > 0 ? (double)part / (double)all : NAN, out);
+}
+
 static void print_object(const struct tasks *t, const struct search_outcome *o, size_t space,
                          size_t variant, uint64_t seed, uint64_t search, FILE *out)
 {
@@ -236,6 +261,8 @@ static void print_object(const struct tasks *t, const struct search_outcome *o, 
     print_text("policy", t->variant[variant].policy, out);
     fputc(',', out);
     print_text("strategy", t->variant[variant].strategy, out);
+    fputc(',', out);
+    print_text("forecaster", sim_forecaster_name(t->variant[variant].forecaster), out);
     printable_printf(out,
                      ",\"seed\":%llu,\"search\":%llu,"
                      "\"best_log2\":%.9g,\"space_best_log2\":%.9g,\"fraction_of_best\":%.9g,"
@@ -257,6 +284,16 @@ static void print_object(const struct tasks *t, const struct search_outcome *o, 
     printable_printf(out, "],\"left\":%llu,\"left_better\":%llu,\"promised\":%.9g,\"kept\":%g",
                      (unsigned long long)o->left, (unsigned long long)o->left_better, o->promised,
                      o->kept);
+    printable_printf(out,
+                     ",\"looked_at\":%llu,\"improvers_looked_at\":%llu,\"passed_over\":%llu,"
+                     "\"passed_over_better\":%llu",
+                     (unsigned long long)o->looked_at, (unsigned long long)o->improvers_looked_at,
+                     (unsigned long long)o->passed_over, (unsigned long long)o->passed_over_better);
+    print_share_of("passed_over_share", o->passed_over, o->improvers_looked_at, out);
+    print_share_of("passed_over_better_share", o->passed_over_better, o->improvers_looked_at, out);
+    // What was left and never looked at would have improved on any incumbent, too.
+    print_share_of("left_better_share", o->left_better,
+                   o->improvers_looked_at + o->left_better - o->passed_over_better, out);
     print_number("left_log2", o->left_log2, out);
     print_number("beyond_log2", o->beyond_log2, out);
     print_number("stated_log2", o->stated_log2, out);

@@ -43,10 +43,10 @@ size_t tasks_count(const struct tasks *t)
 // As a search does that finds the simulated daemon and worker.
 static void settle_width(const struct tasks *t, struct sim_search_config *config)
 {
-    struct pipeline_capacity capacity = {.devices = t->sim_daemon.devices,
-                                         .compile_slots = t->sim_daemon.compile_slots,
-                                         .worker_seconds =
-                                             config->surrogate ? SIM_WORKER_FORECAST_S : NAN};
+    struct pipeline_capacity capacity = {
+        .devices = t->sim_daemon.devices,
+        .compile_slots = t->sim_daemon.compile_slots,
+        .worker_seconds = config->forecaster != SIM_FORECASTER_NONE ? SIM_WORKER_FORECAST_S : NAN};
     struct pipeline_width width = {
         .batch = config->batch, .wide = config->wide, .lag = config->lag};
 
@@ -64,7 +64,7 @@ static struct sim_search_config config_of(const struct tasks *t, size_t space, s
     config.recorded = t->space[space];
     config.policy = t->variant[variant].policy;
     config.strategy = t->variant[variant].strategy;
-    config.surrogate = t->variant[variant].surrogate;
+    config.forecaster = t->variant[variant].forecaster;
     config.seed = t->first_seed + seed; // the same for every variant
     if (search > 0) {
         config.seed = stats_philox(config.seed, STREAM_SEARCH, search);

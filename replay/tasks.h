@@ -17,7 +17,7 @@
 struct variant {
     char name[64]; // such as "threshold/greedy"
     const char *policy, *strategy;
-    bool surrogate;                     // whether a model makes forecasts
+    enum sim_forecaster forecaster;     // who makes forecasts
     const struct search_method *method; // searches in place of our pipeline; NULL: our pipeline
 };
 

@@ -27,18 +27,59 @@ static int add_variant(struct variant *variant, size_t *count, const struct vari
     return 0;
 }
 
+// ERR_USAGE when no forecaster that makes forecasts has this name.
+static int find_forecaster(enum sim_forecaster *ret, const char *word, struct err *err)
+{
+    static const enum sim_forecaster all[] = {SIM_FORECASTER_STATIC, SIM_FORECASTER_PERFECT};
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        if (strcmp(sim_forecaster_name(all[i]), word) == 0) {
+            *ret = all[i];
+            return 0;
+        }
+    }
+    return err_set(err, ERR_USAGE,
+                   "--forecaster: there is no forecaster \"%.60s\", only static and perfect", word);
+}
+
+// The static model is what a variant has unless its name says otherwise.
+static int add_forecaster(struct variant *variant, size_t *count, const struct variant *base,
+                          const char *word, struct err *err)
+{
+    struct variant new = *base;
+    int rc = find_forecaster(&new.forecaster, word, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    bool usual = new.forecaster == SIM_FORECASTER_STATIC;
+    (void)snprintf(new.name, sizeof(new.name), "%s/%s%s%s", base->policy, base->strategy,
+                   usual ? "" : "/", usual ? "" : word);
+    return add_variant(variant, count, &new, err);
+}
+
 static int add_pipeline(struct variant *variant, size_t *count, const struct policy *policy,
-                        const char *word, struct err *err)
+                        const char *word, const char *forecasters, struct err *err)
 {
     const struct strategy *strategy = strategy_find(word);
-    struct variant new = {.policy = policy->name, .surrogate = !policy->blind};
+    struct variant new = {.policy = policy->name, .forecaster = SIM_FORECASTER_NONE};
+    int rc = 0;
 
     if (!strategy) {
         return err_set(err, ERR_USAGE, "--strategy: there is no strategy \"%.60s\"", word);
     }
     new.strategy = strategy->name;
-    (void)snprintf(new.name, sizeof(new.name), "%s/%s", policy->name, strategy->name);
-    return add_variant(variant, count, &new, err);
+    if (policy->blind) {
+        (void)snprintf(new.name, sizeof(new.name), "%s/%s", policy->name, strategy->name);
+        return add_variant(variant, count, &new, err);
+    }
+    for (const char *list = forecasters ? forecasters : "static"; *list != '\0' && rc == 0;) {
+        char *forecaster = next_word(&list);
+
+        rc = add_forecaster(variant, count, &new, forecaster, err);
+        free(forecaster);
+    }
+    return rc;
 }
 
 static int add_policies(const struct variants_wanted *wanted, struct variant *variant,
@@ -58,7 +99,7 @@ static int add_policies(const struct variants_wanted *wanted, struct variant *va
         while (*strategies != '\0' && rc == 0) {
             char *strategy = next_word(&strategies);
 
-            rc = add_pipeline(variant, count, policy, strategy, err);
+            rc = add_pipeline(variant, count, policy, strategy, wanted->forecasters, err);
             free(strategy);
         }
         free(word);

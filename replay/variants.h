@@ -9,7 +9,9 @@
 
 struct variants_wanted {
     const char *policies, *strategies; // separated by commas; every policy with every strategy
-    const char *methods;               // search methods, separated by commas; NULL: none
+    const char *forecasters; // separated by commas, for every policy that looks at forecasts; NULL:
+                             // the static model
+    const char *methods;     // search methods, separated by commas; NULL: none
     const struct sequences *sequences; // one variant for each of its variants; NULL: none
 };
 

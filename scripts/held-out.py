@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Replays searches on spaces that nothing was chosen on, and compares them by kernel family.
 
-  held-out.py [--seeds N] [--measurements N] [--policies LIST] [--families WORDS] [--save FILE] SPACE...
+  held-out.py [--seeds N] [--measurements N] [--policies LIST] [--forecasters LIST] [--families WORDS]
+              [--save FILE] SPACE...
 
 Every search gets the device time that so many measurements of the space take on average. The final
 speedup of a policy is divided by that of greedy without a surrogate (all/greedy) with the same seed;
@@ -30,8 +31,13 @@ def replay(space, options):
     measurable = sum(row["verdict"] != "compile-error" for row in rows)
     share = min(100.0, 100.0 * options.measurements / measurable)
     out = command("kcast-replay", space, "--policy", options.policies, "--strategy", "greedy",
-                  "--budget", f"{share:.3f}%", "--seeds", str(options.seeds), "--json")
+                  "--forecaster", options.forecasters, "--budget", f"{share:.3f}%", "--seeds", str(options.seeds), "--json")
     return [json.loads(line) for line in out.splitlines()]
+
+
+def arm_of(row):
+    """The policy, with its forecaster where that is not the model."""
+    return row["policy"] + ("/perfect" if row["forecaster"] == "perfect" else "")
 
 
 def family_of(space, words):
@@ -58,6 +64,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--measurements", type=float, default=110)
     parser.add_argument("--policies", default="all,rank")
+    parser.add_argument("--forecasters", default="static", help="static, perfect")
     parser.add_argument("--families", default="convolution,gemm,pnpoly,dedispersion,hotspot")
     parser.add_argument("space", nargs="+")
     parser.add_argument("--save", help="append every search to this file, for scripts/guarantee.py")
@@ -71,27 +78,29 @@ def main():
             with open(options.save, "a") as out:
                 out.writelines(json.dumps(row) + "\n" for row in rows)
         control = {r["seed"]: r for r in rows if (r["policy"], r["strategy"]) == CONTROL}
-        for policy in {r["policy"] for r in rows}:
-            mine = [r for r in rows if r["policy"] == policy]
+        for policy in {arm_of(r) for r in rows}:
+            mine = [r for r in rows if arm_of(r) == policy]
             logs = [r["best_log2"] - control[r["seed"]]["best_log2"] for r in mine]
             ratio[policy][family_of(space, words)].append(mean(logs))
-            for key in ("considered", "measured", "compile_seconds", "simulated_seconds", "fraction_of_best"):
+            for key in ("considered", "measured", "compile_seconds", "simulated_seconds", "fraction_of_best",
+                        "improvers_looked_at", "passed_over_better"):
                 totals[policy][key] += sum(r[key] for r in mine) / len(mine)
         print(f"{os.path.basename(space)}: " + ", ".join(
             f"{p} {2 ** ratio[p][family_of(space, words)][-1]:.3f}" for p in sorted(ratio)), file=sys.stderr)
     count, base = len(options.space), totals["all"]
     print(f"{count} spaces, {options.seeds} seeds, device time of {options.measurements:g} measurements\n")
     print("| policy | final speedup over all/greedy, by family | worst space | of the best | considered | "
-          "measured | compile time | wall time |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+          "measured | compile time | wall time | passed over |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for policy in sorted(ratio):
         families = [mean(v) for v in ratio[policy].values()]
         worst = 2 ** min(v for values in ratio[policy].values() for v in values)
         t = totals[policy]
         compiling = f"{t['compile_seconds'] / base['compile_seconds']:.2f}" if base["compile_seconds"] else "–"
-        print("| `%s` | %.3f [%.3f, %.3f] | %.3f | %.3f | %.0f | %.0f | × %s | × %.2f |" % (
+        print("| `%s` | %.3f [%.3f, %.3f] | %.3f | %.3f | %.0f | %.0f | × %s | × %.2f | %.1f %% |" % (
             policy, *interval(families), worst, t["fraction_of_best"] / count, t["considered"] / count,
-            t["measured"] / count, compiling, t["simulated_seconds"] / base["simulated_seconds"]))
+            t["measured"] / count, compiling, t["simulated_seconds"] / base["simulated_seconds"],
+            100 * t["passed_over_better"] / max(t["improvers_looked_at"], 1)))
     print()
     for policy in sorted(ratio):
         print(f"{policy}: " + ", ".join(f"{f} {2 ** mean(v):.3f} ({len(v)})" for f, v in ratio[policy].items()))

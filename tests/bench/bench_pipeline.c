@@ -143,18 +143,19 @@ static void print_row(const struct recorded_space *recorded, const char *policy,
     double wall = 0, busy = 0;
 
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        struct sim_search_config config = {.recorded = recorded,
-                                           .strategy = "greedy",
-                                           .policy = policy,
-                                           .surrogate = !policy_find(policy)->blind,
-                                           .confidence = 0.9,
-                                           .audit = 0.05,
-                                           .seed = seed,
-                                           .budget_seconds = NAN,
-                                           .candidates = candidates,
-                                           .batch = width.batch,
-                                           .wide = width.wide,
-                                           .lag = width.lag};
+        struct sim_search_config config = {
+            .recorded = recorded,
+            .strategy = "greedy",
+            .policy = policy,
+            .forecaster = policy_find(policy)->blind ? SIM_FORECASTER_NONE : SIM_FORECASTER_STATIC,
+            .confidence = 0.9,
+            .audit = 0.05,
+            .seed = seed,
+            .budget_seconds = NAN,
+            .candidates = candidates,
+            .batch = width.batch,
+            .wide = width.wide,
+            .lag = width.lag};
         search_once(&config, devices, &wall, &busy);
     }
     printf("%-10s %7u  batches of %2llu, %2llu under way  %8.1f s  %5.1f %% busy\n", policy,

@@ -27,7 +27,8 @@ static inline struct made_up *made_up_create(void)
         assert_int_equal(recorded_space_create(&m->space[i], &space, names[i], NULL), 0);
     }
     m->variant[0] = (struct variant){.name = "control", .policy = "all", .strategy = "greedy"};
-    m->variant[1] = (struct variant){.name = "other", .policy = "risk", .strategy = "puct"};
+    m->variant[1] = (struct variant){
+        .name = "other", .policy = "risk", .strategy = "puct", .forecaster = SIM_FORECASTER_STATIC};
     m->tasks = (struct tasks){.space = m->space,
                               .spaces = 2,
                               .variant = m->variant,

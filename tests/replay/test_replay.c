@@ -28,8 +28,10 @@ static struct fixture *set_up(void)
 
     f->recorded = make_recorded();
     f->variant[0] = (struct variant){.name = "all", .policy = "all", .strategy = "best-of-n"};
-    f->variant[1] = (struct variant){
-        .name = "threshold", .policy = "threshold", .strategy = "best-of-n", .surrogate = true};
+    f->variant[1] = (struct variant){.name = "threshold",
+                                     .policy = "threshold",
+                                     .strategy = "best-of-n",
+                                     .forecaster = SIM_FORECASTER_STATIC};
     f->tasks = (struct tasks){
         .space = &f->recorded,
         .spaces = 1,

@@ -135,7 +135,7 @@ static struct fixture *begin(double confidence, uint64_t seed)
     struct fixture *f = set_up();
     f->config.policy = "threshold";
     f->config.strategy = "best-of-n";
-    f->config.surrogate = true;
+    f->config.forecaster = SIM_FORECASTER_STATIC;
     f->config.batch = 4;
     f->config.confidence = confidence;
     f->config.audit = 0;

@@ -115,7 +115,7 @@ static void a_budget_of_less_than_a_measurement_ends_after_what_was_under_way(vo
 // How a search whose counts are looked at is made.
 struct counted {
     const char *policy;
-    bool surrogate;
+    enum sim_forecaster forecaster;
     double budget; // NaN: until every candidate is considered
     uint64_t measurements;
 };
@@ -127,7 +127,7 @@ static struct run_counts counts_of(const struct counted *counted)
     uint64_t sum = 0;
 
     f->config.policy = counted->policy;
-    f->config.surrogate = counted->surrogate;
+    f->config.forecaster = counted->forecaster;
     f->config.budget_seconds = counted->budget;
     f->config.measurements = counted->measurements;
     f->config.guarantee = "online";
@@ -150,15 +150,17 @@ static struct run_counts counts_of(const struct counted *counted)
 
 static void the_counts_of_a_search_sum_to_what_it_considered(void **state)
 {
-    static const struct counted searches[] = {
-        {"all", false, NAN, 0},    {"all", true, 2, 0},        {"threshold", true, NAN, 0},
-        {"threshold", true, 4, 0}, {"threshold", false, 2, 0}, {"budget", true, NAN, 0},
-        {"budget", true, 3, 0},    {"risk", true, NAN, 0},     {"risk", true, NAN, 30},
-        {"published", true, 8, 0}, {"published", true, NAN, 0}};
+    enum sim_forecaster model = SIM_FORECASTER_STATIC, none = SIM_FORECASTER_NONE;
+    const struct counted searches[] = {
+        {"all", none, NAN, 0},      {"all", model, 2, 0},        {"threshold", model, NAN, 0},
+        {"threshold", model, 4, 0}, {"threshold", none, 2, 0},   {"budget", model, NAN, 0},
+        {"budget", model, 3, 0},    {"risk", model, NAN, 0},     {"risk", model, NAN, 30},
+        {"published", model, 8, 0}, {"published", model, NAN, 0}};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(searches); i++) {
-        bool trusts = searches[i].surrogate && strcmp(searches[i].policy, "all") != 0;
+        bool trusts =
+            searches[i].forecaster != SIM_FORECASTER_NONE && strcmp(searches[i].policy, "all") != 0;
         bool limited = !isnan(searches[i].budget) || searches[i].measurements > 0;
         struct run_counts counts = counts_of(&searches[i]);
         if (!limited) {
@@ -218,7 +220,9 @@ static void a_search_may_be_given_up_at_any_time(void **state)
     (void)state;
     for (size_t steps = 0; steps < 60; steps += 7) {
         struct fixture *f = set_up();
-        f->config.surrogate = steps % 2 == 0; // with questions under way, too
+        f->config.forecaster = steps % 2 == 0
+                                   ? SIM_FORECASTER_STATIC
+                                   : SIM_FORECASTER_NONE; // with questions under way, too
         f->config.policy = steps % 2 != 0 ? "all" : steps % 4 == 0 ? "rank" : "threshold";
         start(f);
         assert_int_equal(run(f, steps), steps);
@@ -254,7 +258,7 @@ static struct search_outcome search_with(uint64_t lag, const char *policy, unsig
 
     f->config.strategy = "greedy";
     f->config.policy = policy;
-    f->config.surrogate = strcmp(policy, "all") != 0;
+    f->config.forecaster = strcmp(policy, "all") != 0 ? SIM_FORECASTER_STATIC : SIM_FORECASTER_NONE;
     f->config.batch = f->config.wide = 4;
     f->config.lag = lag;
     f->config.candidates = 160;

@@ -26,7 +26,7 @@ static void a_search_learns_what_does_not_compile(void **state)
     f->config.recorded = f->recorded;
     f->config.policy = "rank";
     f->config.strategy = "greedy";
-    f->config.surrogate = true;
+    f->config.forecaster = SIM_FORECASTER_STATIC;
     f->config.batch = f->config.wide = 4;
     f->config.candidates = 96;
     start(f);
@@ -63,7 +63,7 @@ static double best_after_24(double sign, bool cold, uint64_t seed)
     struct bytes warm = strbuf_detach_bytes(&text);
     f->config.policy = "rank";
     f->config.strategy = "greedy";
-    f->config.surrogate = true;
+    f->config.forecaster = SIM_FORECASTER_STATIC;
     f->config.batch = f->config.wide = 4;
     f->config.candidates = 24;
     f->config.seed = seed;
@@ -98,7 +98,7 @@ static void search_until_confident(double confidence, uint64_t *measured, double
         struct fixture *f = set_up();
         f->config.policy = "rank";
         f->config.strategy = "greedy";
-        f->config.surrogate = true;
+        f->config.forecaster = SIM_FORECASTER_STATIC;
         f->config.batch = f->config.wide = 4;
         f->config.seed = seed;
         f->config.end_confidence = confidence;

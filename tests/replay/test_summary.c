@@ -50,8 +50,17 @@ static struct made_up *make(void)
         }
     }
     for (uint64_t seed = 0; seed < MADE_UP_SEEDS; seed++) {
-        *made_up_outcome(m, 1, 1, seed) = (struct search_outcome){
-            .given_seconds = 10, .device_seconds = 1, .considered = 5, .improvers = 3, .missed = 2};
+        *made_up_outcome(m, 1, 1, seed) = (struct search_outcome){.given_seconds = 10,
+                                                                  .device_seconds = 1,
+                                                                  .considered = 5,
+                                                                  .improvers = 3,
+                                                                  .missed = 2,
+                                                                  .looked_at = 40,
+                                                                  .improvers_looked_at = 10,
+                                                                  .passed_over = 6,
+                                                                  .passed_over_better = 1,
+                                                                  .left = 30,
+                                                                  .left_better = 5};
     }
     return m;
 }
@@ -80,17 +89,19 @@ static void each_variant_is_compared_with_the_first(void **state)
 
     (void)state;
     assert_line(text, "control                   1.000 [1.000, 1.000]    0.40    1.00    100 %     "
-                      "4.0  0 of 0");
+                      "4.0  0 of 0            0 of 0");
     // On half of the searches it has the control's result after 2 of 10 s, on the others never.
     const char *other = strstr(text, "\nother  ");
     assert_non_null(other);
-    assert_non_null(strstr(other, "]    0.20    0.50     50 %     4.5  8 of 12\n"));
+    assert_non_null(
+        strstr(other, "]    0.20    0.50     50 %     4.5  8 of 12           4 of 40\n"));
     assert_non_null(strstr(other, "control: control\n"));
     for (uint64_t seed = 0; seed < MADE_UP_SEEDS; seed++) {
         *made_up_outcome(m, 0, 1, seed) = *made_up_outcome(m, 1, 1, seed);
     }
     char *never = printed(m, summary_print);
-    assert_non_null(strstr(never, "]   never   never      0 %    40.0  16 of 24\n"));
+    assert_non_null(
+        strstr(never, "]   never   never      0 %    40.0  16 of 24          8 of 80\n"));
     free(never);
     free(text);
     made_up_free(m);
@@ -142,6 +153,17 @@ static void each_search_is_an_object_on_a_line_of_its_own(void **state)
     assert_true(json_number_value(json_array_get(step, 1)) == 2.45);
     json_t *nothing = parsed_line(text, MADE_UP_OUTCOMES - 1);
     assert_int_equal(json_array_size(json_object_get(nothing, "incumbents")), 0);
+    assert_int_equal(json_integer_value(json_object_get(nothing, "looked_at")), 40);
+    assert_int_equal(json_integer_value(json_object_get(nothing, "improvers_looked_at")), 10);
+    assert_int_equal(json_integer_value(json_object_get(nothing, "passed_over")), 6);
+    assert_int_equal(json_integer_value(json_object_get(nothing, "passed_over_better")), 1);
+    assert_true(json_number_value(json_object_get(nothing, "passed_over_share")) == 0.6);
+    assert_true(json_number_value(json_object_get(nothing, "passed_over_better_share")) == 0.1);
+    // 5 of the 10 that were looked at and the 4 that were left without.
+    assert_true(fabs(json_number_value(json_object_get(nothing, "left_better_share")) - 5.0 / 14) <
+                1e-8);
+    assert_string_equal(json_string_value(json_object_get(nothing, "forecaster")), "static");
+    assert_true(json_is_null(json_object_get(best, "passed_over_share"))); // of nothing
     json_decref(best);
     json_decref(nothing);
     free(text);

@@ -49,8 +49,10 @@ static void every_policy_goes_with_every_strategy_then_methods_then_sequences(vo
         assert_string_equal(variant[i].name, names[i]);
         assert_true(!variant[i].method == (i < 4));
     }
-    assert_false(variant[0].surrogate || variant[1].surrogate); // "all" asks for no forecast
-    assert_true(variant[2].surrogate && variant[3].surrogate);
+    for (size_t i = 0; i < 4; i++) { // "all" asks for no forecast
+        assert_int_equal(variant[i].forecaster,
+                         i < 2 ? SIM_FORECASTER_NONE : SIM_FORECASTER_STATIC);
+    }
     assert_string_equal(variant[3].policy, "risk");
     assert_string_equal(variant[3].strategy, "greedy");
     assert_ptr_equal(variant[4].method, &method_tenth);
@@ -58,6 +60,26 @@ static void every_policy_goes_with_every_strategy_then_methods_then_sequences(vo
     assert_ptr_equal(variant[6].method, &method_sequence);
     assert_string_equal(variant[6].strategy, "");
     sequences_free(sequences);
+}
+
+static void each_forecaster_is_a_variant_of_a_policy_that_looks_at_forecasts(void **state)
+{
+    static const char *const names[] = {"all/greedy", "rank/greedy/perfect", "rank/greedy"};
+    struct variants_wanted wanted = {
+        .policies = "all,rank", .strategies = "greedy", .forecasters = "perfect,static"};
+    struct variant variant[TASKS_VARIANTS_MAX];
+    size_t count = 0;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(variants_make(&wanted, variant, &count, &err), 0);
+    assert_int_equal(count, ARRAY_LEN(names));
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(variant[i].name, names[i]);
+    }
+    assert_int_equal(variant[0].forecaster, SIM_FORECASTER_NONE);
+    assert_int_equal(variant[1].forecaster, SIM_FORECASTER_PERFECT);
+    assert_int_equal(variant[2].forecaster, SIM_FORECASTER_STATIC);
 }
 
 static void methods_are_found_by_name_but_for_the_one_that_needs_a_file(void **state)
@@ -82,6 +104,8 @@ static void what_does_not_exist_is_named_with_its_option(void **state)
          "--strategy: there is no strategy \"hope\""},
         {{.policies = ",", .strategies = "greedy"}, "--policy: there is no policy \"\""},
         {{.policies = "All", .strategies = "greedy"}, "--policy: there is no policy \"All\""},
+        {{.policies = "rank", .strategies = "greedy", .forecasters = "static,none"},
+         "--forecaster: there is no forecaster \"none\", only static and perfect"},
         {{.policies = "", .strategies = "", .methods = "ordered"},
          "--peers: there is no peer \"ordered\""},
         {{.policies = "all", .strategies = ""},
@@ -143,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_policy_goes_with_every_strategy_then_methods_then_sequences),
+        cmocka_unit_test(each_forecaster_is_a_variant_of_a_policy_that_looks_at_forecasts),
         cmocka_unit_test(methods_are_found_by_name_but_for_the_one_that_needs_a_file),
         cmocka_unit_test(what_does_not_exist_is_named_with_its_option),
         cmocka_unit_test(there_are_64_variants_at_most),
