@@ -10,6 +10,10 @@
 // Where no language model answered, the four features are missing and engine static forecasts
 // without them.
 //
+// A screening, which compares hundreds of candidates before any is compiled, is engine static's
+// alone: its model for that knows parameters and facts about sources, and no language model is
+// asked. Questions to language models are for candidates that were chosen.
+//
 // The forecast carries the raw forecast of the language models, and it comes back with the outcome.
 // OBSERVE goes to both engines. Each keeps the outcome in a file of its own (llm.db, worker.db), so
 // that a restarted worker knows the same. OBSERVE is answered when both have the outcomes. When
@@ -160,12 +164,33 @@ static void on_llm_forecast(void *owner, const struct err *error, const void *re
     engine_static.forecast(call->engine->learner, &call->request, on_static_forecast, call);
 }
 
+static void on_screened(void *owner, const struct err *error, const void *reply)
+{
+    struct call *call = owner;
+    struct forecast_reply named;
+
+    if (error) {
+        finish(call, error, NULL);
+        return;
+    }
+    message_copy(&forecast_reply_message, &named, reply);
+    for (size_t i = 0; i < named.forecasts_count; i++) {
+        replace_text(&named.forecasts[i].engine, ENGINE_NAME);
+    }
+    finish(call, NULL, &named);
+    message_clear(&forecast_reply_message, &named);
+}
+
 static void both_forecast(void *opaque, struct forecast_request *request_take, engine_done *done,
                           void *owner)
 {
     struct engine *engine = opaque;
     struct call *call = begin(engine, done, owner);
 
+    if (request_take->screening) {
+        engine_static.forecast(engine->learner, request_take, on_screened, call);
+        return;
+    }
     message_copy(&forecast_request_message, &call->request, request_take);
     engine_llm.forecast(engine->llm, request_take, on_llm_forecast, call);
 }
@@ -328,6 +353,7 @@ const struct engine_ops engine_both = {
     .name = ENGINE_NAME,
     .help = "asks language models, and learns from outcomes how far to trust them",
     .reads_sources = true,
+    .screens = true,
     .open = both_open,
     .forecast = both_forecast,
     .observe = both_observe,

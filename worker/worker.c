@@ -198,7 +198,7 @@ static bool can_forecast(const struct worker *worker, struct exchange *exchange,
     if (body->screening && !worker->ops->screens) {
         err_set(&err, ERR_UNSUPPORTED,
                 "engine %s makes no forecasts of candidates that are not compiled; start "
-                "kcast-worker with --engine static",
+                "kcast-worker with --engine static or both",
                 worker->ops->name);
         exchange_fail(exchange, &err);
         return false;

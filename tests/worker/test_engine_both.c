@@ -142,8 +142,8 @@ static void wait(struct fixture *f)
     assert_int_equal(f->err.code, ERR_NONE);
 }
 
-static void post_forecast(struct fixture *f, const struct engine_ops *ops, size_t from,
-                          size_t count)
+static void post(struct fixture *f, const struct engine_ops *ops, size_t from, size_t count,
+                 bool screening)
 {
     struct forecast_request request;
 
@@ -153,6 +153,7 @@ static void post_forecast(struct fixture *f, const struct engine_ops *ops, size_
     request.search = xstrdup("s1");
     request.incumbent_log2 = 1;
     request.margin_log2 = 0;
+    request.screening = screening;
     request.context = xcalloc(1, sizeof(*request.context));
     message_init(&search_context_message, request.context);
     request.context->language = xstrdup("cuda");
@@ -162,6 +163,12 @@ static void post_forecast(struct fixture *f, const struct engine_ops *ops, size_
         fill_candidate(&request.candidates[i], from + i, true);
     }
     ops->forecast(ops == &engine_both ? f->both : f->alone, &request, on_forecast, f);
+}
+
+static void post_forecast(struct fixture *f, const struct engine_ops *ops, size_t from,
+                          size_t count)
+{
+    post(f, ops, from, count, false);
 }
 
 static void forecast(struct fixture *f, const struct engine_ops *ops, size_t from, size_t count)
@@ -281,6 +288,39 @@ static int tear_down(void **state)
 }
 
 // ---- tests ----
+
+// The two engines have learnt the same outcomes, and the screening's model knows no answers of
+// language models. So both screen alike, and nobody is asked.
+static void a_screening_is_the_static_engines_and_asks_nobody(void **state)
+{
+    struct fixture *f = *state;
+    double said[FRESH];
+
+    f->model = MODEL_KNOWS;
+    learn(f, &engine_both);
+    learn(f, &engine_static);
+    post(f, &engine_static, 1000, FRESH, true);
+    wait(f);
+    for (size_t i = 0; i < FRESH; i++) {
+        said[i] = f->reply.forecasts[i].mean_log2;
+    }
+    size_t asked = stub_requests(f->stub);
+    post(f, &engine_both, 1000, FRESH, true);
+    wait(f);
+    assert_int_equal(f->reply.forecasts_count, FRESH);
+    assert_int_equal(stub_requests(f->stub), asked);
+    for (size_t i = 0; i < FRESH; i++) {
+        const struct forecast *forecast = &f->reply.forecasts[i];
+        assert_int_equal(forecast->id, 1000 + i);
+        assert_string_equal(forecast->engine, "both");
+        assert_null(forecast->raw);
+        assert_int_equal(forecast->trained_rows, LEARNT);
+        assert_true(forecast->mean_log2 == said[i]);
+    }
+    assert_true(engine_both.screens);
+    forecast(f, &engine_both, 1000, 1); // what was chosen is asked about
+    assert_int_equal(stub_requests(f->stub), asked + 1);
+}
 
 static void a_model_that_knows_makes_forecasts_better(void **state)
 {
@@ -434,6 +474,7 @@ static void without_an_endpoint_it_does_not_begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_screening_is_the_static_engines_and_asks_nobody),
         TEST(a_model_that_knows_makes_forecasts_better),
         TEST(what_says_anything_does_not_make_them_worse),
         TEST(what_says_the_opposite_does_not_make_them_worse),
