@@ -3,11 +3,12 @@
 // audits are drawn, and client/policy/guarantee.h says by it what may have been missed.
 //
 // Audits are drawn one after the other, without putting back, each with a probability of its own
-// that is logged: half of it is the same for all that are left, the other half goes by what they
+// that is logged: three quarters of it are the same for all that are left, one goes by what they
 // promise, so that the best discards are likely to be measured and every one may be
 // (client/policy/certify.h). Where screenings choose, they are drawn from the points that were
 // never proposed, as long as there are any, elsewhere from the candidates whose forecast was
 // trusted.
+#include "client/policy/certify.h"
 #include "client/policy/guarantee.h"
 #include "client/propose/prospects.h"
 #include "client/search/pipeline_state.h"
@@ -16,9 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SURVEY_MAX 4096  // of one survey; more are drawn at random, neighbours of the best first
-#define REQUEST_MAX 512  // of one request for forecasts
-#define DRAW_UNIFORM 0.5 // share of a draw's probability that is the same for all
+#define SURVEY_MAX 4096 // of one survey; more are drawn at random, neighbours of the best first
+#define REQUEST_MAX 512 // of one request for forecasts
 #define DRAW_SURVEY (UINT64_C(1) << 40) // prospects_choose's number of the first survey's points
 #define STREAM_DRAW 0x61756472ULL
 
@@ -343,7 +343,8 @@ static size_t find_drawable(const struct pipeline *p, struct survey *survey, boo
         item->promise = item->forecast ? item->promise : old_promise(p, item);
         item->drawable = points == (item->candidate == 0);
         count += item->drawable;
-        survey->uniform = item->drawable && item->promise > 0 ? DRAW_UNIFORM : survey->uniform;
+        survey->uniform =
+            item->drawable && item->promise > 0 ? CERTIFY_DRAW_UNIFORM : survey->uniform;
     }
     *ret_points = points;
     return count;
