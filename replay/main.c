@@ -211,6 +211,7 @@ static int replay(const struct settings *settings, char **path, size_t count, st
                    .guarantee = settings->guarantee,
                    .alpha = settings->alpha,
                    .trust_by_skill = true,
+                   .rules = RUN_RULES_NOW,
                    .delta = settings->delta,
                    .measurements = settings->measurements,
                    .candidates = settings->candidates,

@@ -55,6 +55,7 @@ static int record_start(struct sim_search *search, struct err *err)
         .guarantee = config->guarantee ? xstrdup(config->guarantee) : NULL,
         .alpha = config->alpha,
         .trust_rule = config->trust_by_skill ? RUN_TRUST_SKILL : RUN_TRUST_CALLS,
+        .rules = config->rules,
         .delta = config->delta,
         .seed = config->seed,
         .budget_seconds = config->budget_seconds,
@@ -242,7 +243,7 @@ void sim_search_outcome(const struct sim_search *search, struct search_outcome *
     }
     count_missed(search, ret);
     looks_count(sim_worker_looks(search->sim_worker), run_state, ret);
-    guarantee_promises(run_state, &ret->promised, &ret->kept);
+    guarantee_promises(run_state, run_state->candidate_count, &ret->promised, &ret->kept);
     struct guarantee guarantee = guarantee_of_run(run_state);
     ret->beyond_log2 = guarantee.beyond_log2;
     ret->stated_log2 = guarantee.stated_log2;

@@ -28,6 +28,7 @@ struct sim_search_config {
     double confidence, audit, share;
     bool trust_by_skill;   // as run_started.trust_rule says; false: as searches of earlier releases
                            // did
+    uint64_t rules;        // as in run_started; 0: as searches of earlier releases did
     double end_confidence; // as in run_started; NaN: the search uses its limits up
     struct cost_weights weights; // all 0: the defaults
     const struct bytes *warm;    // text of client/propose/warm.h; NULL: the search begins cold

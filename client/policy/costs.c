@@ -152,13 +152,37 @@ double measure_cost_expect(const struct measure_cost *cost, const struct cost_we
     return total > 0 ? total : 1;
 }
 
+static double cost_of_seconds(const struct cost_weights *weights, double device, double compile)
+{
+    return weights->device * device + weights->compile * compile +
+           weights->wall * (device + compile);
+}
+
+static double device_seconds(const struct run_state_candidate *candidate)
+{
+    return run_state_held_seconds(candidate->result) + run_state_held_seconds(candidate->record);
+}
+
 double cost_of_candidate(const struct run_state_candidate *candidate,
                          const struct cost_weights *weights)
 {
-    double device =
-        run_state_held_seconds(candidate->result) + run_state_held_seconds(candidate->record);
     double compile =
         candidate->compiled && candidate->compiled->seconds > 0 ? candidate->compiled->seconds : 0;
-    return weights->device * device + weights->compile * compile +
-           weights->wall * (device + compile);
+    return cost_of_seconds(weights, device_seconds(candidate), compile);
+}
+
+double cost_usual(const struct run_state *run_state, uint64_t visible,
+                  const struct cost_weights *weights, bool compiled)
+{
+    double sum = 0, count = 0;
+    for (uint64_t id = 1; id <= visible && id <= run_state->candidate_count; id++) {
+        const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
+        if (candidate->result) {
+            double once = run_state_held_seconds(candidate->result);
+            sum += compiled ? cost_of_seconds(weights, once, 0)
+                            : cost_of_candidate(candidate, weights);
+            count++;
+        }
+    }
+    return count > 0 ? sum / count : 0;
 }

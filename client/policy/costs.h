@@ -7,6 +7,7 @@
 #include "client/run/run_state.h"
 #include "common/err.h"
 #include "proto/messages.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 // How many device-seconds one unit counts as. A compile-second counts less than 1 since compilers
@@ -42,6 +43,11 @@ struct measure_cost measure_cost_fit(const struct run_state *run_state, uint64_t
 // as equally costly.
 double measure_cost_expect(const struct measure_cost *cost, const struct cost_weights *weights,
                            const struct forecast *forecast, double compile_seconds);
+// What those of candidates 1 to visible that were measured have cost on average; 0 when none was.
+// With `compiled` only what their first measurements cost counts: what a candidate still costs that
+// is compiled, as measure_cost_expect says of one.
+double cost_usual(const struct run_state *run_state, uint64_t visible,
+                  const struct cost_weights *weights, bool compiled);
 // What a candidate has cost: its compilation and its measurements, as far as they are known.
 double cost_of_candidate(const struct run_state_candidate *candidate,
                          const struct cost_weights *weights);

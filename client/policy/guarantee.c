@@ -23,10 +23,16 @@ void guarantee_levels(double beyond_log2[static GUARANTEE_LEVELS])
     }
 }
 
-void guarantee_promises(const struct run_state *run_state, double *ret_promised, double *ret_kept)
+double guarantee_correction(double promised, double kept)
+{
+    return (kept + PROMISES_PRIOR) / (promised + PROMISES_PRIOR);
+}
+
+void guarantee_promises(const struct run_state *run_state, uint64_t last, double *ret_promised,
+                        double *ret_kept)
 {
     *ret_promised = *ret_kept = 0;
-    for (size_t i = 0; i < run_state->candidate_count; i++) {
+    for (size_t i = 0; i < run_state->candidate_count && i < last; i++) {
         const struct run_state_candidate *candidate = &run_state->candidate[i];
         bool screened = candidate->proposed.screened > 0 && candidate->proposed.draw == 0;
         if (screened && candidate->result && candidate->forecast) {
@@ -124,10 +130,10 @@ struct guarantee guarantee_of_run(const struct run_state *run_state)
         return g;
     }
     double promised, kept;
-    guarantee_promises(run_state, &promised, &kept);
+    guarantee_promises(run_state, run_state->candidate_count, &promised, &kept);
     g.unmeasured = survey->unmeasured;
     g.forecast = survey->forecast;
-    g.beyond_log2 = margin_of(survey, (kept + PROMISES_PRIOR) / (promised + PROMISES_PRIOR));
+    g.beyond_log2 = margin_of(survey, guarantee_correction(promised, kept));
     describe(run_state, &g);
     return g;
 }

@@ -19,9 +19,13 @@
 // Writes the margins, log2, in rising order from 0.
 void guarantee_levels(double beyond_log2[static GUARANTEE_LEVELS]);
 
-// Counts the improvements that screened candidates promised, as the sum of their P(improves), and
-// those that were measured. Audits at the end do not count.
-void guarantee_promises(const struct run_state *run_state, double *ret_promised, double *ret_kept);
+// Counts, of candidates 1 to last, the improvements that screened ones promised, as the sum of
+// their P(improves), and those that were measured. Audits at the end do not count.
+void guarantee_promises(const struct run_state *run_state, uint64_t last, double *ret_promised,
+                        double *ret_kept);
+// By what a screening's probabilities of an improvement are to be multiplied, when so many were
+// promised and kept before: (kept + 2) / (promised + 2).
+double guarantee_correction(double promised, double kept);
 
 struct guarantee {
     bool said;           // something can be said

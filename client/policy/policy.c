@@ -146,6 +146,23 @@ static double audit_during(const struct policy_view *view, double wanted)
     return room ? fmin(fmax(allowed, 0), wanted) : 0;
 }
 
+// What measuring the candidate is expected to cost, of what measuring one has cost on average: 1
+// while that is not known, where the forecast does not say how fast it is, and in searches that
+// began without this rule.
+static double relative_cost(const struct policy_view *view)
+{
+    const struct run_state *run_state = view->run_state;
+    if (!(run_state->started.rules & RUN_RULE_WORTH)) {
+        return 1;
+    }
+    struct measure_cost cost = measure_cost_fit(run_state, view->visible);
+    struct cost_weights weights = cost_weights_of(&run_state->started);
+    double usual = cost_usual(run_state, view->visible, &weights, true);
+    double own = measure_cost_expect(&cost, &weights, forecast_of(view), 0);
+    bool known = cost.fixed > 0 && usual > 0 && forecast_of(view)->bins_count == BIN_COUNT;
+    return known ? own / usual : 1;
+}
+
 static void decide_threshold(const struct policy_view *view, struct policy_decision *ret)
 {
     const struct run_started *started = &view->run_state->started;
@@ -160,23 +177,31 @@ static void decide_threshold(const struct policy_view *view, struct policy_decis
                           : "nobody made one");
         return;
     }
+    // That measuring it is not worth its cost now: one that costs twice as much as usual is to be
+    // twice as likely to improve.
+    double relative = relative_cost(view);
+    double confidence = fmax(1 - (1 - forecast->confidence) / relative, 0);
     ret->confidence = forecast->confidence;
     if (forecast->p_improves >= 0.5) {
         snprintf(ret->reason, sizeof(ret->reason),
                  "it is forecast to improve on the incumbent (P = %.2f)", forecast->p_improves);
         return;
     }
-    if (forecast->confidence < started->confidence) {
+    char of[64] = "";
+    if (relative != 1) {
+        snprintf(of, sizeof(of), ", at %.2f of the usual cost,", relative);
+    }
+    if (confidence < started->confidence) {
         snprintf(ret->reason, sizeof(ret->reason),
-                 "the confidence of the forecast, %.2f, is below %.2f", forecast->confidence,
-                 started->confidence);
+                 "the confidence of the forecast, %.2f%s is below %.2f", confidence,
+                 relative != 1 ? of : ",", started->confidence);
         return;
     }
     char reason[WHY];
     snprintf(reason, sizeof(reason),
-             "it is forecast not to improve (P = %.2f) with confidence %.2f", forecast->p_improves,
-             forecast->confidence);
-    double wanted = audit_propensity(started->audit, started->confidence, forecast->confidence);
+             "it is forecast not to improve (P = %.2f)%s with confidence %.2f",
+             forecast->p_improves, of, confidence);
+    double wanted = audit_propensity(started->audit, started->confidence, confidence);
     trust(view, audit_during(view, wanted), reason, ret);
 }
 

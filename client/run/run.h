@@ -42,7 +42,8 @@
     X(17, PLAYED_OFF, run_played_off, "the play-off has ended")                                    \
     X(18, EXTENDED, run_extended, "a resume changed the limits")                                   \
     X(20, TRUSTED, run_trusted, "other forecasts are trusted, or none")                            \
-    X(21, LOOKED_BACK, run_looked_back, "trusted candidates were forecast anew")
+    X(21, LOOKED_BACK, run_looked_back, "trusted candidates were forecast anew")                   \
+    X(22, SCREENED, run_screened, "points were compared by forecasts, and the best proposed")
 
 enum run_event_kind {
 #define X(number, id, message, text) RUN_##id = number,
@@ -57,6 +58,18 @@ enum decision { DECISION_MEASURE = 1, DECISION_TRUST = 2, DECISION_AUDIT = 3, DE
 // that it states itself, as in run files of earlier releases, or skill in this search
 // (client/policy/trust.h).
 enum run_trust_rule { RUN_TRUST_CALLS = 0, RUN_TRUST_SKILL = 1 };
+// Rules that are newer than the first run files, as bits of run_started.rules: a search decides by
+// those that it began with.
+enum run_rule {
+    RUN_RULE_KEPT_PROMISES = 1, // when a search ends by its confidence follows from how far
+                                // screenings have kept their promises
+    RUN_RULE_HANDED_ON = 2,     // a screening hands the best of what it passed over to the next one
+    RUN_RULE_WAITING = 8,       // what programs and language models propose beyond a batch's room
+                                // waits, and is ranked before anything of it is compiled
+    RUN_RULE_WORTH = 4,         // policy `threshold` asks whether a candidate is worth its cost now
+};
+#define RUN_RULES_NOW                                                                              \
+    (RUN_RULE_KEPT_PROMISES | RUN_RULE_HANDED_ON | RUN_RULE_WORTH | RUN_RULE_WAITING)
 // Why a measurement was made: a decision to measure, an audit, or the replication that a new best
 // needs.
 enum purpose { PURPOSE_SEARCH = 1, PURPOSE_AUDIT = 2, PURPOSE_RECORD = 3 };

@@ -62,6 +62,7 @@ void run_state_release(struct run_state *run_state)
         free(run_state->asking[i].reason);
     }
     run_state_forget_rounds(run_state);
+    run_state_release_waiting(run_state);
     free(run_state->round);
     message_clear(&run_started_message, &run_state->started);
     message_clear(&run_session_message, &run_state->session);
@@ -136,6 +137,7 @@ static int apply_proposed(struct run_state *run_state, struct run_proposed *even
     run_state->candidate[run_state->candidate_count++] =
         (struct run_state_candidate){.proposed = *event};
     run_state->considered++;
+    run_state_take_waiting(run_state, event);
     *event = (struct run_proposed){0};
     run_state_forget_rounds(run_state); // their batch is proposed
     return 0;
@@ -391,6 +393,8 @@ static int apply_body(struct run_state *run_state, struct run_event *event, stru
         return run_state_apply_trusted(run_state, event->body, err);
     case RUN_LOOKED_BACK:
         return run_state_apply_looked_back(run_state, event->body, event->at, err);
+    case RUN_SCREENED:
+        return run_state_apply_screened(run_state, event->body, err);
     case RUN_SURVEYED:
     case RUN_PLAY_OFF:
     case RUN_GAME:

@@ -66,6 +66,12 @@ struct run_state_ask {
     double cost;        // their price in the worker's currency
 };
 
+// A candidate that was proposed beyond what its batch had room for.
+struct run_state_waiting {
+    uint64_t generator; // as in run_proposed
+    struct run_answer answer;
+};
+
 struct run_state {
     struct run_started started;
     struct run_session session; // the latest session
@@ -81,18 +87,20 @@ struct run_state {
     size_t trust_count;             // forecasters
     uint64_t trust_events;          // how often trust has changed
     uint64_t trust_alarms;          // how often an alarm ended it
-    struct run_looked_back looked;  // the latest look back at trusted candidates; zeroed before it
-    uint64_t looks;                 // number of looks back so far
-    uint64_t reconsidered;          // trusted candidates that a look back has had measured
-    struct run_surveyed surveyed;   // the latest survey; zeroed before the first
-    size_t surveys;                 // number of surveys so far
-    uint64_t searched;              // candidates before the first survey's audits; 0: no survey
-    uint64_t drawn;                 // of `draws`, those that were decided about
-    uint64_t draws;                 // audits that were drawn at this end
-    uint64_t draw_population;       // from so many
-    double draw_uniform;            // `uniform` of their survey
-    struct run_play_off play_off;   // zeroed before it begins
-    struct run_game *game;          // of all play-offs, in order
+    struct run_screened screened[RUN_GENERATORS_MAX]; // the latest screening of each generator's
+                                                      // points; zeroed before it
+    struct run_looked_back looked; // the latest look back at trusted candidates; zeroed before it
+    uint64_t looks;                // number of looks back so far
+    uint64_t reconsidered;         // trusted candidates that a look back has had measured
+    struct run_surveyed surveyed;  // the latest survey; zeroed before the first
+    size_t surveys;                // number of surveys so far
+    uint64_t searched;             // candidates before the first survey's audits; 0: no survey
+    uint64_t drawn;                // of `draws`, those that were decided about
+    uint64_t draws;                // audits that were drawn at this end
+    uint64_t draw_population;      // from so many
+    double draw_uniform;           // `uniform` of their survey
+    struct run_play_off play_off;  // zeroed before it begins
+    struct run_game *game;         // of all play-offs, in order
     size_t game_count;
     size_t first_game;                // index of the first one of the latest play-off
     double play_off_seconds;          // device seconds of its games
@@ -107,11 +115,16 @@ struct run_state {
     struct run_state_ask *ask;        // in order
     size_t ask_count;
     struct run_state_asking {
-        bool over;    // the generator brings nothing new any more; others go on
-        char *reason; // the last sentence of whom it asks; NULL: none
+        bool over;                 // the generator brings nothing new any more; others go on
+        uint64_t fruitless;        // its last rounds without a new candidate
+        uint64_t fruitless_before; // the same when the last batch was proposed
+        char *reason;              // the last sentence of whom it asks; NULL: none
     } asking[RUN_GENERATORS_MAX];
     struct run_asked *round; // answers for the batch that is not proposed yet, in order
     size_t round_count;
+    struct run_state_waiting *waiting; // answers that are no candidates yet, in order; none without
+                                       // RUN_RULE_WAITING
+    size_t waiting_count;
     uint64_t input_tokens;  // tokens that language models read for the run
     uint64_t output_tokens; // tokens that language models wrote for the run
     double model_cost;      // price of these tokens in the worker's currency

@@ -3,6 +3,7 @@
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 void run_state_add_tokens(struct run_state *run_state, uint64_t input, uint64_t output, double cost)
 {
@@ -28,6 +29,43 @@ static struct run_state_ask *ask_of(struct run_state *run_state, const struct ru
     return ask;
 }
 
+static void add_waiting(struct run_state *run_state, const struct run_asked *event)
+{
+    if (!(run_state->started.rules & RUN_RULE_WAITING)) {
+        return;
+    }
+    size_t count = run_state->waiting_count;
+    run_state->waiting =
+        xrealloc(run_state->waiting, count + event->answers_count + 1, sizeof(*run_state->waiting));
+    for (size_t i = 0; i < event->answers_count; i++) {
+        struct run_state_waiting *waiting = &run_state->waiting[run_state->waiting_count++];
+        waiting->generator = event->generator;
+        message_copy(&run_answer_message, &waiting->answer, &event->answers[i]);
+    }
+}
+
+void run_state_take_waiting(struct run_state *run_state, const struct run_proposed *proposed)
+{
+    for (size_t i = 0; i < run_state->waiting_count; i++) {
+        struct run_state_waiting *waiting = &run_state->waiting[i];
+        if (waiting->generator == proposed->generator &&
+            digest_equal(&waiting->answer.source, &proposed->source)) {
+            message_clear(&run_answer_message, &waiting->answer);
+            run_state->waiting_count--;
+            memmove(waiting, waiting + 1, (run_state->waiting_count - i) * sizeof(*waiting));
+            return;
+        }
+    }
+}
+
+void run_state_release_waiting(struct run_state *run_state)
+{
+    for (size_t i = 0; i < run_state->waiting_count; i++) {
+        message_clear(&run_answer_message, &run_state->waiting[i].answer);
+    }
+    free(run_state->waiting);
+}
+
 int run_state_apply_asked(struct run_state *run_state, struct run_asked *event, struct err *err)
 {
     if (event->generator >= RUN_GENERATORS_MAX) {
@@ -35,6 +73,8 @@ int run_state_apply_asked(struct run_state *run_state, struct run_asked *event, 
                        (unsigned long long)event->generator);
     }
     struct run_state_ask *ask = ask_of(run_state, event);
+    uint64_t *fruitless = &run_state->asking[event->generator].fruitless;
+    *fruitless = event->answers_count > 0 ? 0 : *fruitless + 1;
     // Old files, which know one generator only, say nothing about the first answer.
     bool said = event->round > 0;
     ask->tokens += said ? event->first_tokens : event->input_tokens + event->output_tokens;
@@ -52,6 +92,7 @@ int run_state_apply_asked(struct run_state *run_state, struct run_asked *event, 
     run_state->known += event->known;
     run_state_add_tokens(run_state, event->input_tokens, event->output_tokens, event->cost);
     if (event->kept) {
+        add_waiting(run_state, event);
         run_state->round =
             xrealloc(run_state->round, run_state->round_count + 1, sizeof(*run_state->round));
         run_state->round[run_state->round_count++] = *event;
@@ -66,4 +107,7 @@ void run_state_forget_rounds(struct run_state *run_state)
         message_clear(&run_asked_message, &run_state->round[i]);
     }
     run_state->round_count = 0;
+    for (size_t i = 0; i < RUN_GENERATORS_MAX; i++) {
+        run_state->asking[i].fruitless_before = run_state->asking[i].fruitless;
+    }
 }

@@ -64,8 +64,29 @@ int run_state_apply_looked_back(struct run_state *run_state, struct run_looked_b
     return 0;
 }
 
+int run_state_apply_screened(struct run_state *run_state, struct run_screened *event,
+                             struct err *err)
+{
+    if (event->generator >= RUN_GENERATORS_MAX || event->parents_count != event->points_count) {
+        return err_set(err, ERR_CORRUPT, "a screening is of no generator, or its points are wrong");
+    }
+    for (size_t i = 0; i < event->parents_count; i++) {
+        if (event->parents[i] > run_state->candidate_count) {
+            return err_set(err, ERR_CORRUPT, "a screening rests on unknown candidates");
+        }
+    }
+    struct run_screened *last = &run_state->screened[event->generator];
+    message_clear(&run_screened_message, last);
+    *last = *event;
+    *event = (struct run_screened){0};
+    return 0;
+}
+
 void run_state_release_trust(struct run_state *run_state)
 {
+    for (size_t i = 0; i < RUN_GENERATORS_MAX; i++) {
+        message_clear(&run_screened_message, &run_state->screened[i]);
+    }
     for (size_t i = 0; i < run_state->trust_count; i++) {
         message_clear(&run_trusted_message, &run_state->trust[i]);
     }

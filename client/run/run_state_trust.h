@@ -1,6 +1,6 @@
-// What a run's events say about the trust in its forecasters, and about looks back at what was
-// trusted. Only client/run/run_state.c calls this; others read the fields of the run state and
-// run_state_trust.
+// What a run's events say about forecasts as a whole: the trust in its forecasters, looks back at
+// what was trusted, and screenings. Only client/run/run_state.c calls this; others read the fields
+// of the run state and run_state_trust.
 #ifndef CLIENT_RUN_RUN_STATE_TRUST_H
 #define CLIENT_RUN_RUN_STATE_TRUST_H
 
@@ -15,6 +15,9 @@ MUST_CHECK int run_state_apply_trusted(struct run_state *run_state, struct run_t
 MUST_CHECK int run_state_apply_looked_back(struct run_state *run_state,
                                            struct run_looked_back *event, double at,
                                            struct err *err);
+// The same for a screening.
+MUST_CHECK int run_state_apply_screened(struct run_state *run_state, struct run_screened *event,
+                                        struct err *err);
 void run_state_release_trust(struct run_state *run_state);
 
 #endif

@@ -12,14 +12,20 @@
 //
 // With an end_confidence the search ends when no point is worth its cost now. A point is not worth
 // its cost when the probability that it improves on the incumbent is at most 1 - end_confidence;
-// one that costs twice what a candidate has cost on average needs twice the probability.
+// one that costs twice what a candidate has cost on average needs twice the probability. Screenings
+// promise too much, since the best of many forecasts was chosen for its errors, too: the
+// probability is the forecast's times what earlier promises of this search have come to
+// (client/policy/guarantee.h).
 //
 // Everything that was not proposed stays: each screening draws its points anew, and compares them
-// by what is known then. What was proposed has its forecast from then and gets no second one. The
-// screening of batch k sees what the batch's decisions will see (pipeline.c): it waits until batch
-// k - 1 has its forecasts and the worker was told the outcomes of batches up to seen(k) and of no
-// others.
+// by what is known then. The best that it passes over are among the points of the next one, so that
+// in a space of more points than a screening has none that promises much is lost from sight; they
+// are in the log (run_screened). What was proposed has its forecast from then and gets no second
+// one. The screening of batch k sees what the batch's decisions will see (pipeline.c): it waits
+// until batch k - 1 has its forecasts and the worker was told the outcomes of batches up to seen(k)
+// and of no others.
 #include "client/policy/costs.h"
+#include "client/policy/guarantee.h"
 #include "client/propose/prospects.h"
 #include "client/search/pipeline_state.h"
 #include "common/mem.h"
@@ -31,13 +37,14 @@
 #define SCREENING_MAX 512 // points of one screening: what a request for forecasts may have
 #define OUTCOMES_LEAST 16 // visible outcomes without which nothing is screened
 #define WARM_MAX 64       // of these, the best ones elsewhere
+#define HANDED_ON_MAX 64  // of these, the best ones that the last screening passed over
 #define EXPLORE 0.1       // share of places that go to points at random
 #define NEAR 0.35         // distance within which points tell the same, where each axis is 0 to 1
 #define FAR_WEIGHT 0.001  // of what is known of compiling a point, far from it
 #define STREAM_COIN 0x73637265ULL
 #define STREAM_POINT 0x73637270ULL
 
-static bool enough_outcomes(const struct pipeline *p, uint64_t visible)
+bool pipeline_knows_enough(const struct pipeline *p, uint64_t visible)
 {
     uint64_t count = 0;
     for (uint64_t id = 1; id <= visible && count < OUTCOMES_LEAST; id++) {
@@ -56,13 +63,13 @@ bool pipeline_screens(const struct pipeline *p, uint64_t batch, const struct pla
 {
     return p->policy->screens && !p->forecasts->absent && plan->parts == 1 &&
            can_be_screened(p->generator[plan->part[0].generator]) &&
-           enough_outcomes(p, visible_from(p, batch));
+           pipeline_knows_enough(p, visible_from(p, batch));
 }
 
 bool pipeline_spreads(const struct pipeline *p, uint64_t visible, size_t number)
 {
     return p->policy->screens && !p->forecasts->absent && p->generator[number]->axis_count > 0 &&
-           !enough_outcomes(p, visible);
+           !pipeline_knows_enough(p, visible);
 }
 
 bool pipeline_may_screen(const struct pipeline *p, uint64_t batch)
@@ -118,27 +125,13 @@ static void discount_pending(struct pipeline *p)
     }
 }
 
-// What candidates 1 … visible have cost on average; 0 when none has a result.
-static double mean_cost(const struct pipeline *p, uint64_t visible,
-                        const struct cost_weights *weights)
-{
-    double sum = 0, count = 0;
-    for (uint64_t id = 1; id <= visible; id++) {
-        if (candidate_of(p, id)->result) {
-            sum += cost_of_candidate(candidate_of(p, id), weights);
-            count++;
-        }
-    }
-    return count > 0 ? sum / count : 0;
-}
-
 static void on_screened(void *owner, struct forecast_reply *reply, const char *reason)
 {
     struct pipeline *p = owner;
     struct screening *screening = &p->screening;
     struct measure_cost cost = measure_cost_fit(p->run_state, screening->visible);
     struct cost_weights weights = cost_weights_of(&p->run_state->started);
-    double usual = mean_cost(p, screening->visible, &weights);
+    double usual = cost_usual(p->run_state, screening->visible, &weights, false);
     (void)reason; // every candidate's own forecast says it, too
     screening->complete = true;
     for (size_t i = 0; reply && i < reply->forecasts_count; i++) {
@@ -148,7 +141,7 @@ static void on_screened(void *owner, struct forecast_reply *reply, const char *r
             struct prospect *prospect = &screening->prospect[forecast->id - 1];
             double price =
                 measure_cost_expect(&cost, &weights, forecast, prospect->compile_seconds);
-            prospect->promise = forecast->expected_improvement / price;
+            prospect->promise = prospect->alone = forecast->expected_improvement / price;
             screening->worth =
                 fmax(screening->worth, forecast->p_improves * (usual > 0 ? usual / price : 1));
             prospect->forecast = xmemdup(forecast, sizeof(*forecast));
@@ -156,13 +149,19 @@ static void on_screened(void *owner, struct forecast_reply *reply, const char *r
             screening->known += isfinite(prospect->promise);
         }
     }
+    guarantee_promises(p->run_state, screening->visible, &screening->promised, &screening->kept);
     discount_pending(p);
 }
 
 bool pipeline_screening_pays(const struct pipeline *p)
 {
-    double end = p->run_state->started.end_confidence;
-    return !(end > 0) || p->screening.known == 0 || p->screening.worth > 1 - end;
+    const struct screening *screening = &p->screening;
+    const struct run_started *started = &p->run_state->started;
+    double end = started->end_confidence, worth = screening->worth;
+    if (started->rules & RUN_RULE_KEPT_PROMISES) {
+        worth *= guarantee_correction(screening->promised, screening->kept);
+    }
+    return !(end > 0) || screening->known == 0 || worth > 1 - end;
 }
 
 // ---- what compiling takes ----
@@ -223,24 +222,54 @@ static void fill_source_facts(const struct pipeline *p, const struct generator *
     strbuf_release(&source);
 }
 
-// The best ones elsewhere of a warm search, then those of client/propose/prospects.h.
+// Adds a point unless it is one of the first so many. A parent that is known now takes the place of
+// the one of before.
+static size_t add_choice(const struct strategy_choice *choice, size_t first, size_t count,
+                         struct strategy_choice *out)
+{
+    for (size_t i = 0; i < first; i++) {
+        if (out[i].point == choice->point) {
+            out[i].parent = choice->parent != 0 ? choice->parent : out[i].parent;
+            return count;
+        }
+    }
+    out[count] = *choice;
+    return count + 1;
+}
+
+// Adds what the last screening of this generator's points has handed on, as far as it is free.
+static size_t add_handed_on(const struct pipeline *p, const struct strategy_view *view,
+                            size_t count, struct strategy_choice *out)
+{
+    const struct run_screened *last = &p->run_state->screened[view->number];
+    bool *taken = strategy_taken(view);
+    size_t first = count;
+    for (size_t i = 0; i < last->points_count; i++) {
+        size_t point = (size_t)last->points[i];
+        if (point < view->generator->point_count && !taken[point]) {
+            struct strategy_choice choice = {.point = point, .parent = last->parents[i]};
+            count = add_choice(&choice, first, count, out);
+        }
+    }
+    free(taken);
+    return count;
+}
+
+// The best ones elsewhere of a warm search, what the last screening has handed on, and then those
+// of client/propose/prospects.h.
 static size_t choose_prospects(const struct pipeline *p, const struct strategy_view *view,
                                struct strategy_choice *out)
 {
     struct strategy_choice more[SCREENING_MAX];
-    size_t warm = pipeline_is_warm(p, view) ? warm_choose(p->warm, view, WARM_MAX, out) : 0;
-    size_t n = prospects_choose(view, p->screening.batch, SCREENING_MAX - warm, more);
-    size_t count = warm;
-    for (size_t i = 0; i < n; i++) {
-        size_t j = 0;
-        while (j < warm && out[j].point != more[i].point) {
-            j++;
-        }
-        if (j == warm) {
-            out[count++] = more[i];
-        } else {
-            out[j].parent = more[i].parent;
-        }
+    size_t first = pipeline_is_warm(p, view) ? warm_choose(p->warm, view, WARM_MAX, out) : 0;
+    bool hands_on = p->run_state->started.rules & RUN_RULE_HANDED_ON;
+    first = add_handed_on(p, view, first, out);
+    // So many that there are enough without those that are there already.
+    size_t n = prospects_choose(view, p->screening.batch,
+                                hands_on ? SCREENING_MAX : SCREENING_MAX - first, more);
+    size_t count = first;
+    for (size_t i = 0; i < n && count < SCREENING_MAX; i++) {
+        count = add_choice(&more[i], first, count, out);
     }
     return count;
 }
@@ -343,6 +372,52 @@ static int record_forecast(struct pipeline *p, struct prospect *prospect, struct
     return pipeline_append(p, RUN_FORECAST, &event, err);
 }
 
+static int by_promise_alone(const void *a, const void *b)
+{
+    const struct prospect *left = *(struct prospect *const *)a,
+                          *right = *(struct prospect *const *)b;
+    if (left->alone != right->alone) {
+        return left->alone > right->alone ? -1 : 1;
+    }
+    return (left->choice.point > right->choice.point) - (left->choice.point < right->choice.point);
+}
+
+// Records the best points that were not chosen, for the next screening.
+static int record_handed_on(struct pipeline *p, struct err *err)
+{
+    const struct screening *screening = &p->screening;
+    if (!(p->run_state->started.rules & RUN_RULE_HANDED_ON) || screening->known == 0) {
+        return 0;
+    }
+    struct prospect **left = xcalloc(screening->count, sizeof(*left));
+    size_t count = 0;
+    for (size_t i = 0; i < screening->count; i++) {
+        struct prospect *prospect = &screening->prospect[i];
+        if (!prospect->taken && isfinite(prospect->promise)) {
+            left[count++] = prospect;
+        }
+    }
+    qsort(left, count, sizeof(struct prospect *), by_promise_alone);
+    count = count < HANDED_ON_MAX ? count : HANDED_ON_MAX;
+    struct run_screened event = {
+        .generator = screening->plan.part[0].generator,
+        .known = screening->known,
+        .points = xcalloc(count + 1, sizeof(*event.points)),
+        .points_count = count,
+        .parents = xcalloc(count + 1, sizeof(*event.parents)),
+        .parents_count = count,
+        .worth = screening->worth,
+        .promised = screening->promised,
+        .kept = screening->kept,
+    };
+    for (size_t i = 0; i < count; i++) {
+        event.points[i] = left[i]->choice.point;
+        event.parents[i] = left[i]->choice.parent;
+    }
+    free(left);
+    return pipeline_append(p, RUN_SCREENED, &event, err);
+}
+
 int pipeline_record_screened(struct pipeline *p, size_t want, size_t *ret, struct err *err)
 {
     struct prospect *prospect;
@@ -354,5 +429,5 @@ int pipeline_record_screened(struct pipeline *p, size_t want, size_t *ret, struc
             rc = record_forecast(p, prospect, err);
         }
     }
-    return rc;
+    return rc == 0 ? record_handed_on(p, err) : rc;
 }

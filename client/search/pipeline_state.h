@@ -70,6 +70,7 @@ struct asked_batch {
 struct prospect {
     struct strategy_choice choice;
     double promise;            // see pipeline_screen.c; NaN: there is no forecast
+    double alone;              // the same without discounts for others near it
     double compile_seconds;    // that compiling it is expected to take
     struct forecast *forecast; // owned; NULL: none
     double position[GENERATOR_AXIS_MAX];
@@ -86,6 +87,7 @@ struct screening {
     struct prospect *prospect; // owned
     size_t count, known;       // of them, and of those with a forecast
     double worth;              // the greatest probability of an improvement, by what it costs
+    double promised, kept; // improvements, by earlier screenings, as far as outcomes are visible
 };
 
 struct look;
@@ -318,6 +320,8 @@ char *pipeline_exhausted_reason(const struct pipeline *p);
 
 // ---- pipeline_screen.c: batches whose candidates are chosen by forecasts ----
 
+// Whether enough outcomes of candidates 1 to visible are known for a model to compare by.
+bool pipeline_knows_enough(const struct pipeline *p, uint64_t visible);
 // Whether this plan of the batch is to be screened.
 bool pipeline_screens(const struct pipeline *p, uint64_t batch, const struct plan *plan);
 // Whether points of this generator are to be spread over the space, for a screening to begin with.

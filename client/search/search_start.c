@@ -95,6 +95,7 @@ static int fill_started(struct run_started *started, const struct generator_list
         .pool_compile_slots = capacity->compile_slots,
         .worker_seconds = capacity->worker_seconds,
         .trust_rule = RUN_TRUST_SKILL,
+        .rules = RUN_RULES_NOW,
         .play_off = options->play_off,
     };
     struct cost_weights weights;

@@ -10,6 +10,7 @@
 #include "client/policy/costs.h"
 #include "common/mem.h"
 #include "proto/bins.h"
+#include "proto/verdict.h"
 #include <math.h>
 #include <string.h>
 
@@ -23,6 +24,33 @@ static void weights_are_read(void **state)
     assert_int_equal(cost_weights_read(&weights, "compile=0.5,wall=2,device=0", NULL), 0);
     assert_true(weights.device == 0 && weights.compile == 0.5 && weights.wall == 2);
     assert_true(weights.money == 1000);
+}
+
+// What those cost that were measured, with and without compiling.
+static void the_usual_cost_is_a_mean(void **state)
+{
+    (void)state;
+    struct accounts accounts[] = {{.held = 2}, {.held = 4}};
+    struct result result[] = {{.verdict = VERDICT_WRONG, .seconds = &accounts[0]},
+                              {.verdict = VERDICT_WRONG, .seconds = &accounts[1]}};
+    struct compiled compiled = {.seconds = 10};
+    struct accounts again = {.held = 3};
+    struct result record = {.verdict = VERDICT_WRONG, .seconds = &again};
+    struct run_state_candidate candidate[] = {{.compiled = &compiled, .result = &result[0]},
+                                              {.compiled = &compiled},
+                                              {.compiled = &compiled, .result = &result[1]}};
+    struct run_state run_state = {.candidate = candidate, .candidate_count = 3};
+    struct cost_weights weights = {.device = 1, .compile = 0.1};
+    assert_true(cost_usual(&run_state, 0, &weights, false) == 0);
+    assert_true(cost_usual(&run_state, 1, &weights, false) == 3);
+    assert_true(cost_usual(&run_state, 3, &weights, false) == 4);
+    assert_true(cost_usual(&run_state, 3, &weights, true) == 3);
+    weights.wall = 1;
+    assert_true(cost_usual(&run_state, 3, &weights, true) == 6);
+    assert_true(cost_usual(&run_state, 3, &weights, false) == 17);
+    candidate[0].record = &record; // it became a record, which is no part of measuring one
+    assert_true(cost_usual(&run_state, 3, &weights, true) == 6);
+    assert_true(cost_usual(&run_state, 3, &weights, false) == 20);
 }
 
 static void bad_weights_are_refused(void **state)
@@ -118,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_read),
+        cmocka_unit_test(the_usual_cost_is_a_mean),
         cmocka_unit_test(bad_weights_are_refused),
         cmocka_unit_test(a_run_file_keeps_them),
         cmocka_unit_test(what_may_not_compile_may_not_hold_the_device),

@@ -113,8 +113,12 @@ static void promises_of_the_search_correct_it(void **state)
                                                          .result = &made.result[i]};
     }
     double promised, kept;
-    guarantee_promises(&made.run_state, &promised, &kept);
+    guarantee_promises(&made.run_state, made.run_state.candidate_count, &promised, &kept);
     assert_true(fabs(promised - 18) < 1e-9 && kept == 0);
+    assert_true(fabs(guarantee_correction(promised, kept) - 0.1) < 1e-9);
+    guarantee_promises(&made.run_state, COUNT / 2, &promised, &kept); // as a search saw it before
+    assert_true(fabs(promised - 9) < 1e-9);
+    assert_true(guarantee_correction(0, 0) == 1);
     double broken = of(&made).beyond_log2;
     assert_true(broken < before);
     for (size_t i = 0; i < COUNT; i++) {

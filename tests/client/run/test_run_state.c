@@ -248,6 +248,83 @@ static int forecast_again(uint64_t id, uint64_t look)
     return apply(RUN_FORECAST, &event);
 }
 
+// ---- screenings and what waits ----
+
+static int screened(uint64_t generator, uint64_t point, uint64_t parent, bool parents)
+{
+    struct run_screened event = {
+        .generator = generator, .worth = NAN, .promised = NAN, .kept = NAN};
+    event.points = xcalloc(1, sizeof(*event.points));
+    event.points[0] = point;
+    event.points_count = 1;
+    event.parents = xcalloc(1, sizeof(*event.parents));
+    event.parents[0] = parent;
+    event.parents_count = parents;
+    return apply(RUN_SCREENED, &event);
+}
+
+static void the_latest_screening_of_each_generator_counts(void **state)
+{
+    (void)state;
+    assert_int_equal(started(), 0);
+    assert_int_equal(proposed(1, 0), 0);
+    assert_int_equal(screened(0, 7, 1, true), 0);
+    assert_int_equal(screened(3, 8, 0, true), 0);
+    assert_int_equal(screened(0, 9, 0, true), 0);
+    assert_int_equal(run_state.screened[0].points[0], 9);
+    assert_int_equal(run_state.screened[3].points[0], 8);
+    assert_int_equal(screened(RUN_GENERATORS_MAX, 7, 0, true), ERR_CORRUPT);
+    assert_int_equal(screened(0, 7, 2, true), ERR_CORRUPT); // there is one candidate
+    assert_int_equal(screened(0, 7, 0, false), ERR_CORRUPT);
+    assert_int_equal(run_state.screened[0].points[0], 9);
+}
+
+// Answers of a round: sources "a" and "b".
+static int answered(uint64_t generator)
+{
+    struct run_asked event = {.batch = 1,
+                              .generator = generator,
+                              .round = 1,
+                              .cost = NAN,
+                              .first_cost = NAN,
+                              .seconds = NAN,
+                              .kept = true,
+                              .answers = xcalloc(2, sizeof(*event.answers)),
+                              .answers_count = 2};
+    event.answers[0].source = digest_of("a", 1);
+    event.answers[1].source = digest_of("b", 1);
+    return apply(RUN_ASKED, &event);
+}
+
+static int proposed_of(uint64_t id, uint64_t generator, const char *source)
+{
+    struct run_proposed event = {
+        .candidate = id, .generator = generator, .source = digest_of(source, strlen(source))};
+    event.draw_probability = NAN;
+    return apply(RUN_PROPOSED, &event);
+}
+
+static void answers_wait_until_they_are_candidates(void **state)
+{
+    (void)state;
+    assert_int_equal(started(), 0);
+    assert_int_equal(answered(1), 0);
+    assert_int_equal(run_state.waiting_count, 0); // the run began before there was the rule
+    run_state.started.rules = RUN_RULE_WAITING;
+    assert_int_equal(answered(1), 0);
+    assert_int_equal(run_state.waiting_count, 2);
+    assert_int_equal(proposed_of(1, 0, "b"), 0); // of another generator
+    assert_int_equal(run_state.waiting_count, 2);
+    assert_int_equal(proposed_of(2, 1, "b"), 0);
+    assert_int_equal(run_state.waiting_count, 1);
+    struct digest a = digest_of("a", 1);
+    assert_true(digest_equal(&run_state.waiting[0].answer.source, &a));
+    assert_int_equal(proposed_of(3, 1, "c"), 0);
+    assert_int_equal(run_state.waiting_count, 1);
+    assert_int_equal(proposed_of(4, 1, "a"), 0);
+    assert_int_equal(run_state.waiting_count, 0);
+}
+
 // Only what was trusted is reconsidered, by the latest look back, and only to be measured.
 static void a_look_back_replaces_forecast_and_decision_of_what_was_trusted(void **state)
 {
@@ -378,6 +455,8 @@ int main(void)
         TEST(trust_is_a_probability_that_rests_on_known_candidates),
         TEST(pauses_between_sessions_are_no_work),
         TEST(events_out_of_order_are_corrupt),
+        TEST(the_latest_screening_of_each_generator_counts),
+        TEST(answers_wait_until_they_are_candidates),
         TEST(a_look_back_replaces_forecast_and_decision_of_what_was_trusted),
         TEST(candidate_that_did_not_compile_goes_no_further),
         TEST(given_up_job_is_final),
