@@ -35,9 +35,14 @@ static const struct option_row rows[] = {
                "run a program of --generator exec: up to N times at once"),
     SEARCH_ROW(offsetof(struct options, search), "exec-time", 0, OPTION_DURATION, exec_ns, "TIME",
                "10m", 0, 0, NULL, "kill such a program when it has not ended after so long"),
+    SEARCH_ROW(
+        offsetof(struct options, search), "surplus", 0, OPTION_U64, surplus, "N", "1", 1, 16, NULL,
+        "ask programs and language models for N times the candidates that a batch takes; the "
+        "worker compares their sources, the best are compiled first and the others wait"),
     {"warm", 0, OPTION_TEXT, offsetof(struct options, warm), "SPACE,…", NULL, 0, 0, NULL,
      "begin with what spaces of other devices or problems with the same parameters know, those of "
-     "the same vendor first; ten outcomes decide whether that holds here"},
+     "the same vendor first; \"worker\" stands for all that the worker has learnt of such; ten "
+     "outcomes decide whether that holds here"},
     SEARCH_OPTION_ROWS(offsetof(struct options, search)),
     {0},
 };

@@ -47,12 +47,17 @@ static enum run_count_row row_of(const struct run_state_candidate *candidate)
 
 struct run_counts run_counts_of(const struct run_state *run_state)
 {
-    struct run_counts counts = {.considered = run_state->candidate_count, .saving = NAN};
+    struct run_counts counts = {.considered = run_state->candidate_count,
+                                .waiting = run_state->waiting_count,
+                                .saving = NAN};
     for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct run_proposed *proposed = &run_state->candidate[i].proposed;
         uint64_t points = proposed->draw == 0 ? proposed->screened : 0;
         counts.row[row_of(&run_state->candidate[i])]++;
         counts.screened += points > 0;
+        counts.ranked += proposed->ranked > 0;
+        counts.proposals =
+            proposed->ranked > counts.proposals ? proposed->ranked : counts.proposals;
         counts.compared = points > counts.compared ? points : counts.compared;
     }
     counts.measured = counts.row[RUN_COUNT_MEASURED] + counts.row[RUN_COUNT_AUDIT];
@@ -72,5 +77,8 @@ json_t *run_counts_json(const struct run_counts *counts)
     }
     json_object_set_new(ret, "screened", json_integer((json_int_t)counts->screened));
     json_object_set_new(ret, "compared", json_integer((json_int_t)counts->compared));
+    json_object_set_new(ret, "ranked", json_integer((json_int_t)counts->ranked));
+    json_object_set_new(ret, "proposals", json_integer((json_int_t)counts->proposals));
+    json_object_set_new(ret, "waiting", json_integer((json_int_t)counts->waiting));
     return ret;
 }

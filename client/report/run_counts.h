@@ -35,6 +35,9 @@ struct run_counts {
     uint64_t measured;                 // measured for the search or as audits
     uint64_t screened;                 // candidates that a screening has chosen
     uint64_t compared;                 // the most points of one screening
+    uint64_t ranked;                   // proposals that were taken after they had been ranked
+    uint64_t proposals;                // the most proposals that were ranked at a time
+    uint64_t waiting;                  // proposals that are no candidates yet
     // How many times as many measurements there would have been without forecasts: measured and
     // trusted ones over measured ones. NaN when nothing was trusted or nothing was measured.
     double saving;
@@ -45,7 +48,8 @@ struct run_counts run_counts_of(const struct run_state *run_state);
 // A row's name in --json, and its meaning for people. They are constant.
 const char *run_count_name(enum run_count_row row);
 const char *run_count_meaning(enum run_count_row row);
-// {considered, each row by its name, and screened and compared, which are no rows}. A new
+// {considered, each row by its name, and screened, compared, ranked, proposals and waiting, which
+// are no rows}. A new
 // reference.
 json_t *run_counts_json(const struct run_counts *counts);
 

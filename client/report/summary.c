@@ -166,6 +166,16 @@ static void print_counts(const struct run_state *run_state)
             "time, before any was compiled\n",
             (unsigned long long)counts.screened, (unsigned long long)counts.compared);
     }
+    if (counts.ranked > 0) {
+        printable_printf(stdout,
+                         "ranked      %llu of them, taken from up to %llu proposals each time, "
+                         "before any was compiled\n",
+                         (unsigned long long)counts.ranked, (unsigned long long)counts.proposals);
+    }
+    if (counts.waiting > 0) {
+        printable_printf(stdout, "waiting     %llu more proposals, none of them compiled\n",
+                         (unsigned long long)counts.waiting);
+    }
     for (enum run_count_row row = 0; row < RUN_COUNT_ROW_COUNT; row++) {
         if (row != RUN_COUNT_NO_RESULT || counts.row[row] > 0) {
             describe_row(run_state, &counts, row, more, sizeof(more));

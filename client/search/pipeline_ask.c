@@ -1,8 +1,15 @@
 // Candidates that the worker or programs write, for a batch or for what other generators leave of
 // it. A round is several requests at once, from parents that the strategy chooses. Of the answers,
-// in the order of the requests, candidates with a new source go into the batch, until it is full or
-// FRUITLESS_MAX rounds in a row brought nothing new. The log has them with each round, so that a
-// search that was killed goes on behind the last round that was answered.
+// in the order of the requests, candidates with a new source are kept, until there are as many as
+// the search wants for a batch (surplus of run_started) or FRUITLESS_MAX rounds in a row brought
+// nothing new. The log has them with each round, so that a search that was killed goes on behind
+// the last round that was answered.
+//
+// What is kept beyond the batch's room waits for later ones: nothing that was paid for is thrown
+// away, up to WAITING_MAX. Where the worker can compare sources the best go first
+// (pipeline_rank.c), and what waits is compared again, with new proposals, for each batch; where it
+// cannot they go in their turn, before anybody is asked again. Searches that began without
+// RUN_RULE_WAITING drop what a batch has no room for.
 #include "client/search/pipeline_state.h"
 
 #include "common/mem.h"
@@ -14,6 +21,7 @@
 #include <string.h>
 
 #define FRUITLESS_MAX 3 // rounds without a new candidate that end the asking
+#define WAITING_MAX 256 // proposals of a generator that are kept
 #define NAME_MAX_LEN 80 // characters of a source's first comment
 
 static int next_round(struct pipeline *p, struct err *err);
@@ -40,12 +48,16 @@ static int remember_blob(struct pipeline *p, const struct digest *source, uint64
     return rc;
 }
 
-// The baseline is remembered as a candidate with an impossible number, as it is only looked for.
+// The baseline, like what waits, is remembered as a candidate with an impossible number, as it is
+// only looked for.
 int pipeline_remember_sources(struct pipeline *p, struct err *err)
 {
     int rc = remember_blob(p, &p->run_state->started.baseline, UINT64_MAX, err);
     for (uint64_t id = 1; id <= p->run_state->candidate_count && rc == 0; id++) {
         rc = remember_blob(p, &candidate_of(p, id)->proposed.source, id, err);
+    }
+    for (size_t i = 0; i < p->run_state->waiting_count && rc == 0; i++) {
+        rc = remember_blob(p, &p->run_state->waiting[i].answer.source, UINT64_MAX, err);
     }
     return rc;
 }
@@ -57,6 +69,7 @@ void pipeline_clear_asked(struct pipeline *p)
         free(p->asked.proposal[i].name);
         free(p->asked.proposal[i].model);
     }
+    free(p->asked.proposal);
     free(p->asked.reason);
     p->asked = (struct asked_batch){0};
 }
@@ -74,15 +87,16 @@ static uint64_t take(struct pipeline *p, struct propose_reply *reply, uint64_t p
         if (pipeline_find_first(p->normal, &digest) != 0 ||
             novelty_is_spent(p->novelty, p->run_state, asked->visible, source->data, source->len)) {
             known++;
-        } else if (asked->count < asked->want) {
-            pipeline_add_first(&p->normal, &digest,
-                               p->run_state->candidate_count + asked->count + 1);
+        } else if (asked->count < asked->room) {
+            pipeline_add_first(&p->normal, &digest, UINT64_MAX);
             asked->proposal[asked->count++] = (struct asked_proposal){
                 .source = *source,
                 .parent = parent,
                 .name = reply->proposals[i].name,
                 .model = reply->model ? xstrdup(reply->model) : NULL,
+                .promise = NAN,
             };
+            asked->fresh++;
             *source = (struct bytes){0};
             reply->proposals[i].name = NULL;
         }
@@ -133,12 +147,20 @@ static int record_round(struct pipeline *p, size_t before, struct run_asked *eve
     return pipeline_commit(p, rc, err);
 }
 
-// Counts a round that is answered. Returns whether it was the last one of the batch.
-static bool count_round(struct asked_batch *asked, size_t before)
+// Whether nobody need be asked any more for the batch.
+static bool has_enough(const struct asked_batch *asked)
+{
+    uint64_t count = asked->anew ? asked->fresh : asked->count;
+    return count >= asked->target || asked->count >= asked->room;
+}
+
+// Counts a round that is answered, and has brought a new candidate or none. Returns whether it was
+// the last one of the batch.
+static bool count_round(struct asked_batch *asked, bool brought)
 {
     asked->round++;
-    asked->fruitless = asked->count > before ? 0 : asked->fruitless + 1;
-    return asked->count == asked->want || asked->fruitless == FRUITLESS_MAX;
+    asked->fruitless = brought ? 0 : asked->fruitless + 1;
+    return has_enough(asked) || asked->fruitless == FRUITLESS_MAX;
 }
 
 static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
@@ -168,7 +190,7 @@ static void on_proposals(void *owner, struct propose_reply *reply, size_t count)
         }
     }
     event.reason = asked->reason ? xstrdup(asked->reason) : NULL;
-    bool over = count_round(asked, before);
+    bool over = count_round(asked, asked->count > before);
     event.over = over && asked->count == 0 && p->generator_count > 1;
     if (record_round(p, before, &event, &p->failure) != 0) {
         return;
@@ -187,7 +209,7 @@ static int next_round(struct pipeline *p, struct err *err)
     struct asked_batch *asked = &p->asked;
     struct proposer *proposer = p->proposer[asked->generator];
     struct strategy_view view = pipeline_view(p, asked->visible, asked->generator);
-    uint64_t missing = asked->want - asked->count,
+    uint64_t missing = asked->target - (asked->anew ? asked->fresh : asked->count),
              next = p->run_state->candidate_count + asked->count;
     uint64_t most = proposer->per_request > 0
                         ? proposer->per_request
@@ -208,22 +230,62 @@ static int next_round(struct pipeline *p, struct err *err)
                          on_proposals, p, err);
 }
 
+// Takes over a candidate of the log.
+static int take_answer(struct pipeline *p, const struct run_answer *answer, struct err *err)
+{
+    struct asked_proposal *proposal = &p->asked.proposal[p->asked.count];
+    *proposal = (struct asked_proposal){.parent = answer->parent, .promise = NAN};
+    int rc = run_get_blob(p->run, &answer->source, &proposal->source, err);
+    if (rc == 0) {
+        proposal->name = answer->name ? xstrdup(answer->name) : NULL;
+        proposal->model = answer->model ? xstrdup(answer->model) : NULL;
+        p->asked.count++;
+    }
+    return rc;
+}
+
+// Takes over what waits for this generator's batches.
+static int take_waiting(struct pipeline *p, struct err *err)
+{
+    struct asked_batch *asked = &p->asked;
+    int rc = 0;
+    for (size_t i = 0; i < p->run_state->waiting_count && rc == 0 && asked->count < asked->room;
+         i++) {
+        const struct run_state_waiting *waiting = &p->run_state->waiting[i];
+        rc = waiting->generator == asked->generator ? take_answer(p, &waiting->answer, err) : 0;
+    }
+    return rc;
+}
+
+// Settles how many proposals the batch wants to choose from, and how many are kept. Where they are
+// ranked new ones are asked for although others wait, so that what is made from the best so far
+// competes with what was left before; unless the batch before got nothing new.
+static void settle_room(const struct pipeline *p, struct asked_batch *asked)
+{
+    const struct run_started *started = &p->run_state->started;
+    uint64_t target = asked->want * (started->surplus > 1 ? started->surplus : 1);
+    asked->target = asked->room = asked->want;
+    if (started->rules & RUN_RULE_WAITING) {
+        asked->target = target < WAITING_MAX ? target : WAITING_MAX;
+        asked->room = WAITING_MAX;
+        asked->anew = pipeline_can_rank(p, asked->visible) &&
+                      p->run_state->asking[asked->generator].fruitless_before < FRUITLESS_MAX;
+    }
+    asked->proposal = xcalloc((size_t)asked->room, sizeof(*asked->proposal));
+}
+
 // Takes over what a round of an earlier session brought.
 static int take_round(struct pipeline *p, const struct run_asked *round, struct err *err)
 {
     struct asked_batch *asked = &p->asked;
-    size_t before = asked->count;
     int rc = 0;
-    for (size_t i = 0; i < round->answers_count && rc == 0 && asked->count < asked->want; i++) {
-        const struct run_answer *answer = &round->answers[i];
-        struct asked_proposal *proposal = &asked->proposal[asked->count];
-        *proposal = (struct asked_proposal){.parent = answer->parent};
-        rc = run_get_blob(p->run, &answer->source, &proposal->source, err);
+    bool waits = p->run_state->started.rules & RUN_RULE_WAITING; // its answers are there already
+    for (size_t i = 0; !waits && i < round->answers_count && rc == 0 && asked->count < asked->room;
+         i++) {
+        rc = take_answer(p, &round->answers[i], err);
         if (rc == 0) {
-            proposal->name = answer->name ? xstrdup(answer->name) : NULL;
-            proposal->model = answer->model ? xstrdup(answer->model) : NULL;
-            asked->count++;
-            pipeline_remember_source(p, proposal->source.data, proposal->source.len,
+            const struct bytes *source = &asked->proposal[asked->count - 1].source;
+            pipeline_remember_source(p, source->data, source->len,
                                      p->run_state->candidate_count + asked->count);
         }
     }
@@ -231,7 +293,8 @@ static int take_round(struct pipeline *p, const struct run_asked *round, struct 
         free(asked->reason);
         asked->reason = xstrdup(round->reason);
     }
-    asked->complete = count_round(asked, before);
+    asked->fresh += round->answers_count;
+    asked->complete = count_round(asked, round->answers_count > 0);
     return rc;
 }
 
@@ -245,7 +308,9 @@ int pipeline_ask(struct pipeline *p, uint64_t batch, const struct plan *plan, st
     asked->generator = plan->part[plan->parts - 1].generator;
     asked->want = plan->part[plan->parts - 1].count;
     asked->visible = visible_from(p, batch);
-    int rc = 0;
+    settle_room(p, asked);
+    int rc = take_waiting(p, err);
+    asked->complete = has_enough(asked);
     for (size_t i = 0; i < p->run_state->round_count && rc == 0 && !asked->complete; i++) {
         const struct run_asked *round = &p->run_state->round[i];
         if (round->batch == batch && round->generator == asked->generator) {
@@ -280,13 +345,15 @@ static char *name_of(uint64_t id, const struct bytes *source)
     return len > 0 ? xstrdup(comment) : xasprintf("proposal %llu", (unsigned long long)id);
 }
 
-// Records the candidates that were written. Within a transaction.
-static int record_proposals(struct pipeline *p, struct err *err)
+// Records the candidates that were written, as many as the batch has room for. Within a
+// transaction.
+static int record_proposals(struct pipeline *p, size_t *ret, struct err *err)
 {
     struct asked_batch *asked = &p->asked;
+    size_t chosen[RUN_BATCH_MAX], count = pipeline_choose_proposals(p, chosen);
     int rc = 0;
-    for (size_t i = 0; i < asked->count && rc == 0; i++) {
-        struct asked_proposal *proposal = &asked->proposal[i];
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        struct asked_proposal *proposal = &asked->proposal[chosen[i]];
         struct run_proposed event = {
             .candidate = p->run_state->candidate_count + 1,
             .parent = proposal->parent,
@@ -294,10 +361,13 @@ static int record_proposals(struct pipeline *p, struct err *err)
                                    : name_of(p->run_state->candidate_count + 1, &proposal->source),
             .generator = asked->generator,
             .model = proposal->model,
+            .ranked = asked->known,
+            .place = pipeline_proposal_place(p, chosen[i]),
         };
         proposal->name = proposal->model = NULL;
         rc = pipeline_record_proposal(p, &event, proposal->source.data, proposal->source.len, err);
     }
+    *ret = count;
     return rc;
 }
 
@@ -317,6 +387,7 @@ int pipeline_record_asked(struct pipeline *p, struct err *err)
         return 0;
     }
     uint64_t before = p->run_state->candidate_count;
+    size_t given;
     int rc = run_begin(p->run, err);
     if (rc != 0) {
         goto out;
@@ -325,11 +396,11 @@ int pipeline_record_asked(struct pipeline *p, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    rc = record_proposals(p, err);
+    rc = record_proposals(p, &given, err);
     if (rc != 0) {
         goto out;
     }
-    pipeline_plan(p, asked->batch, asked->want - asked->count, false, &rest);
+    pipeline_plan(p, asked->batch, asked->want - given, false, &rest);
     rc = pipeline_record_plan(p, asked->batch, &rest, err);
 out:
     rc = pipeline_commit(p, rc, err);

@@ -161,6 +161,13 @@ static int record_or_begin(struct pipeline *p, uint64_t batch, bool *ret_recorde
 {
     uint64_t want;
     *ret_recorded = true;
+    if (p->asked.under_way && pipeline_rank_due(p)) {
+        *ret_recorded = false;
+        if (pipeline_may_screen(p, batch)) {
+            pipeline_rank(p);
+        }
+        return 0;
+    }
     if (p->asked.under_way) {
         return pipeline_record_asked(p, err);
     }
@@ -182,7 +189,7 @@ static int record_or_begin(struct pipeline *p, uint64_t batch, bool *ret_recorde
 
 static bool is_asking(const struct pipeline *p)
 {
-    return (p->asked.under_way && !p->asked.complete) ||
+    return (p->asked.under_way && (!p->asked.complete || p->asked.ranking)) ||
            (p->screening.under_way && !p->screening.complete);
 }
 
@@ -199,7 +206,9 @@ int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
     }
     rc = record_or_begin(p, batch, &recorded, err);
     if (!recorded || rc != 0) {
-        *progress |= p->asked.under_way && p->asked.complete;
+        // The log had all answers: the batch can be recorded, or what it has be ranked.
+        *progress |= p->asked.under_way && p->asked.complete && !p->asked.ranking &&
+                     (!pipeline_rank_due(p) || pipeline_may_screen(p, batch));
         return rc;
     }
     *progress = true;

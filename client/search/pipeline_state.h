@@ -43,8 +43,8 @@ struct plan {
 };
 
 // A batch for which the worker or programs are asked for candidates (pipeline_ask.c). The
-// candidates are kept here, and with the answers in the log, until the batch is full, so that the
-// log has proposals of whole batches only.
+// candidates are kept here, and with the answers in the log, until there are enough, so that the
+// log has proposals of whole batches only. Those that the batch has no room for wait in the log.
 struct asked_batch {
     bool under_way;
     bool complete; // no more candidates come for this batch
@@ -52,6 +52,10 @@ struct asked_batch {
     uint64_t batch;     // number of the batch
     size_t generator;   // number of the generator that asks
     uint64_t want;      // candidates that it is to give
+    bool anew;          // proposals are asked for although others wait
+    uint64_t fresh;     // of the proposals, those that this batch's rounds have brought
+    uint64_t target;    // proposals, fresh ones if anew, with which nobody is asked any more
+    uint64_t room;      // proposals that are kept at most; at least target
     uint64_t visible;   // it sees the outcomes of candidates 1 … this
     unsigned round;     // rounds that were answered
     unsigned fruitless; // last rounds without a new candidate
@@ -59,11 +63,16 @@ struct asked_batch {
     struct asked_proposal {
         struct bytes source;
         uint64_t parent;
-        char *name;  // NULL: it has none of its own
-        char *model; // language model that wrote it; NULL: not said
-    } proposal[RUN_BATCH_MAX];
-    size_t count; // of proposal
-    char *reason; // why the last request that failed brought nothing; NULL: none failed
+        char *name;     // NULL: it has none of its own
+        char *model;    // language model that wrote it; NULL: not said
+        double promise; // see pipeline_rank.c; NaN: there is no forecast
+        bool chosen;    // for the batch
+    } * proposal;       // owned
+    size_t count;       // of proposal
+    bool ranking;       // the worker is asked to compare them
+    bool ranked;        // it has answered
+    size_t known;       // of proposal, those with a forecast
+    char *reason;       // why the last request that failed brought nothing; NULL: none failed
 };
 
 // A point that is compared with others before anything is compiled.
@@ -287,6 +296,21 @@ MUST_CHECK int pipeline_remember_sources(struct pipeline *p, struct err *err);
 void pipeline_remember_source(struct pipeline *p, const void *source, size_t len,
                               uint64_t candidate);
 void pipeline_clear_asked(struct pipeline *p);
+
+// ---- pipeline_rank.c: more proposals than a batch takes are compared before any is compiled ----
+
+// Whether proposals can be ranked by the outcomes of candidates 1 to visible.
+bool pipeline_can_rank(const struct pipeline *p, uint64_t visible);
+// Whether the proposals are to be ranked before the batch is recorded.
+bool pipeline_rank_due(const struct pipeline *p);
+// Begins to rank them. The worker can be asked now. Nothing is proposed while this is under way.
+void pipeline_rank(struct pipeline *p);
+// Chooses up to p->asked.want of the proposals, the most promising first, or in order of their
+// arrival where they are not ranked. Marks them and writes their indices, in this order. Returns
+// how many there are.
+size_t pipeline_choose_proposals(struct pipeline *p, size_t out[static RUN_BATCH_MAX]);
+// The place of a proposal among those with a forecast, from 1; 0: it has none.
+uint64_t pipeline_proposal_place(const struct pipeline *p, size_t proposal);
 
 // ---- pipeline_allocate.c: which generators fill a batch ----
 

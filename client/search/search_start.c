@@ -89,6 +89,7 @@ static int fill_started(struct run_started *started, const struct generator_list
         .queue_class = in,
         .machine_code = options->machine_code,
         .exec_jobs = options->exec_jobs,
+        .surplus = options->surplus,
         .exec_seconds = options->exec_ns > 0 ? clock_seconds(options->exec_ns) : NAN,
         .lag = width.lag,
         .pool_devices = capacity->devices,

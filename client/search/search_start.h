@@ -39,6 +39,7 @@ struct search_options {
     uint64_t hard_ns;                // device time that the daemon enforces; 0: none
     char *queue_class;               // name of a class of proto/queue_class.h
     uint64_t exec_jobs;              // programs of a generator "exec:" that run at a time
+    uint64_t surplus;                // proposals that are asked for, times what a batch takes
     uint64_t exec_ns;                // after which such a program is killed
     uint64_t play_off;               // candidates of the play-off; 0: none
     bool machine_code;               // features of machine code without a worker, too

@@ -19,6 +19,22 @@ static inline bool fake_forecasts_anew(struct fake *fake, uint64_t id)
     return fake->told_count + 1 > fake->first_told[id];
 }
 
+// Finds A and B among the facts of a source. False when they are not there.
+static inline bool fake_definitions(const struct candidate_facts *c, struct fact out[2])
+{
+    static const char *const names[] = {"define:A", "define:B"};
+    size_t found = 0;
+    for (size_t i = 0; i < c->source_facts_count; i++) {
+        for (size_t k = 0; k < 2; k++) {
+            if (strcmp(c->source_facts[i].name, names[k]) == 0) {
+                out[k] = c->source_facts[i];
+                found++;
+            }
+        }
+    }
+    return found == 2;
+}
+
 static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
                                  const struct forecast_request *request)
 {
@@ -27,6 +43,11 @@ static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
     for (size_t i = 0; i < request->candidates_count; i++) {
         const struct candidate_facts *c = &request->candidates[i];
         const struct fact *known = request->screening ? c->params : c->features;
+        struct fact defined[2];
+        if (!known && request->screening && fake->behaviour.reads_facts &&
+            fake_definitions(c, defined)) {
+            known = defined;
+        }
         if (!known) { // it is known by its source alone, of which this worker makes nothing
             continue;
         }
@@ -39,7 +60,9 @@ static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
             .id = c->id,
             .p_correct = 0.9,
             .mean_log2 = y,
-            .expected_improvement = fmax(y - incumbent, 0),
+            // Of sources it is not sure, so that each promises something.
+            .expected_improvement =
+                known == defined ? exp2(y - incumbent) / 10 : fmax(y - incumbent, 0),
             .p_improves = y > incumbent ? 0.9 : 0.1 * exp2(4 * (y - incumbent)),
             .confidence = fake->told_count < FAKE_LEARNT      ? 0
                           : fake->told_count % 2 == 0 || anew ? 0.92

@@ -40,6 +40,7 @@ struct fake_behaviour {
     bool late;              // the worker listens only from the first measurement on, see fake_visit
     bool lies;              // its verdicts contradict their intervals
     bool old;               // the worker names only its engine "llm", as a feature
+    bool reads_facts;       // the worker forecasts by facts of sources, too
     uint64_t devices;       // 0: 1; the second and every other one after it rests
     uint64_t compile_slots; // 0: it does not say
 };

@@ -143,7 +143,7 @@ static void rows_are_in_the_json_by_their_names(void **state)
         counts.row[i] = i + 1;
     }
     json_auto_t *object = run_counts_json(&counts);
-    assert_int_equal(json_object_size(object), RUN_COUNT_ROW_COUNT + 3);
+    assert_int_equal(json_object_size(object), RUN_COUNT_ROW_COUNT + 6);
     assert_int_equal(json_integer_value(json_object_get(object, "considered")), 28);
     for (enum run_count_row row = 0; row < RUN_COUNT_ROW_COUNT; row++) {
         assert_int_equal(json_integer_value(json_object_get(object, run_count_name(row))), row + 1);

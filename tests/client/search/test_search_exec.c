@@ -19,6 +19,18 @@ static const char good[] = "read -r line\n"
                            "    i=$((i + 1))\n"
                            "done\n";
 
+// Prints three times as many as it was asked for, of which some are much better than others.
+static const char plenty[] =
+    "read -r line\n"
+    "draw=${line#*\\\"draw\\\":} draw=${draw%%,*}\n"
+    "count=${line#*\\\"count\\\":} count=${count%%,*}\n"
+    "i=0\n"
+    "while [ $i -lt $((3 * count)) ]; do\n"
+    "    printf '{\"source\":\"#define A %s\\\\n#define B %s\\\\n#define C %s\\\\n\"}\\n' "
+    "$((1 << (draw + i) % 4)) $((1 << (draw / 3 + i / 2) % 4)) $((draw * 100 + i))\n"
+    "    i=$((i + 1))\n"
+    "done\n";
+
 // Writes a script; the caller frees the path.
 static char *script(struct fixture *f, const char *name, const char *text)
 {
@@ -221,6 +233,138 @@ static void killed_at_any_event_it_goes_on_without_asking_again(void **state)
     free(program);
 }
 
+// What a candidate of `plenty` is worth.
+static double worth_of(struct run *run, const struct digest *source)
+{
+    struct bytes text;
+    struct err error = ERR_INIT;
+    int a, b;
+
+    assert_int_equal(run_get_blob(run, source, &text, &error), 0);
+    assert_int_equal(sscanf((char *)text.data, "#define A %d\n#define B %d", &a, &b), 2);
+    bytes_clear(&text);
+    return fake_log2(a, b);
+}
+
+static struct kcast_result run_plenty(struct fixture *f, const char *fault, const char *path,
+                                      const char *generators)
+{
+    const char *const argument[] = {
+        "search",  f->problem, "--run",      path, "--seed",       "5",        "--batch",  "4",
+        "--wide",  "4",        "--lag",      "2",  "--candidates", "48",       "--policy", "rank",
+        "--audit", "0",        "--play-off", "0",  "--generator",  generators, NULL};
+    struct kcast_result outcome;
+
+    forget(f);
+    collect(f, spawn(f, fault, argument), &outcome);
+    return outcome;
+}
+
+static void proposals_beyond_a_batch_wait_and_the_best_go_first(void **state)
+{
+    const struct fake_behaviour facts = {.blind = true, .reads_facts = true};
+    struct fixture f = *(struct fixture *)*state;
+    fake_start_as(&f.fake, 7, own_url(), &facts);
+    char *program = script(&f, "plenty", plenty), *path = run_path(&f, "plenty");
+    char *names = xasprintf("exec:%s", program), *killed = run_path(&f, "plenty-killed");
+    struct kcast_result outcome = run_plenty(&f, NULL, path, names);
+    struct run_state run_state, other;
+    struct run *file = NULL;
+    double ranked = 0, in_turn = 0, waiting = 0;
+    size_t ranked_count = 0, first = 0;
+
+    if (outcome.status != 0) {
+        fail_msg("%s", outcome.err);
+    }
+    assert_non_null(strstr(outcome.out, "ranked      "));
+    assert_non_null(strstr(outcome.out, "waiting     "));
+    clear(&outcome);
+    load(&run_state, path);
+    assert_int_equal(run_open_read(&file, path, NULL), 0);
+    assert_int_equal(run_state.candidate_count, 48);
+    // Nothing that was written is lost: what is no candidate waits.
+    assert_int_equal(run_state.proposals - run_state.known, 48 + run_state.waiting_count);
+    assert_true(run_state.waiting_count > 8);
+    for (size_t i = 0; i < 48; i++) {
+        const struct run_proposed *proposed = &run_state.candidate[i].proposed;
+        double worth = worth_of(file, &proposed->source);
+
+        assert_true(proposed->ranked == 0 || proposed->ranked > 4);
+        assert_true(proposed->place <= proposed->ranked);
+        if (proposed->ranked > 0) {
+            ranked += worth;
+            ranked_count++;
+            first += proposed->place <= 4;
+        } else {
+            in_turn += worth;
+        }
+        assert_int_equal(proposed->screened, 0); // it is compiled and decided about like others
+        assert_true(proposed->source_facts_count > 0);
+    }
+    for (size_t i = 0; i < run_state.waiting_count; i++) {
+        waiting += worth_of(file, &run_state.waiting[i].answer.source);
+    }
+    run_close(file);
+    assert_true(ranked_count >= 16);
+    assert_true(first * 10 >= ranked_count * 7); // but for those that have waited longest
+    ranked /= (double)ranked_count;
+    in_turn /= (double)(48 - ranked_count);
+    waiting /= (double)run_state.waiting_count;
+    print_message("worth: in their turn %.2f, ranked %.2f, waiting %.2f\n", in_turn, ranked,
+                  waiting);
+    assert_true(ranked > in_turn + 0.3 && ranked > waiting + 0.3);
+    for (uint64_t n = 30; n < run_state.last_sequence; n += 41) {
+        char *fault = xasprintf("%s:%llu", n % 2 == 0 ? "before" : "event", (unsigned long long)n);
+
+        outcome = run_plenty(&f, fault, killed, names);
+        assert_int_equal(outcome.status, -SIGKILL);
+        clear(&outcome);
+        resume(&f, 0, killed);
+        load(&other, killed);
+        assert_same_decisions(&run_state, &other, fault);
+        assert_int_equal(other.waiting_count, run_state.waiting_count);
+        assert_int_equal(other.proposals, run_state.proposals);
+        run_state_release(&other);
+        (void)unlink(killed);
+        free(fault);
+    }
+    run_state_release(&run_state);
+    fake_stop(&f.fake);
+    free(killed);
+    free(names);
+    free(path);
+    free(program);
+}
+
+static void more_can_be_asked_for_than_a_batch_takes(void **state)
+{
+    struct fixture *f = *state;
+    char *program = script(f, "surplus", good), *path = run_path(f, "surplus");
+    char *names = xasprintf("exec:%s", program);
+    const char *const argument[] = {
+        "search",    f->problem, "--run",        path,  "--seed",   "5",
+        "--batch",   "4",        "--candidates", "16",  "--policy", "all",
+        "--surplus", "3",        "--generator",  names, NULL};
+    struct kcast_result outcome;
+    struct run_state run_state;
+
+    forget(f);
+    collect(f, spawn(f, NULL, argument), &outcome);
+    assert_int_equal(outcome.status, 0);
+    clear(&outcome);
+    load(&run_state, path);
+    assert_int_equal(run_state.started.surplus, 3);
+    assert_int_equal(run_state.candidate_count, 16);
+    assert_true(run_state.waiting_count >= 8); // two of the three parts of the last batch
+    for (size_t i = 0; i < 16; i++) {
+        assert_int_equal(run_state.candidate[i].proposed.ranked, 0); // nobody forecasts
+    }
+    run_state_release(&run_state);
+    free(names);
+    free(path);
+    free(program);
+}
+
 static void no_process_is_left_behind(void **state)
 {
     struct fixture *f = *state;
@@ -265,6 +409,8 @@ int main(void)
         cmocka_unit_test(a_program_that_fails_is_one_sentence),
         cmocka_unit_test(proposing_the_same_again_ends_the_search_in_order),
         cmocka_unit_test(killed_at_any_event_it_goes_on_without_asking_again),
+        cmocka_unit_test(proposals_beyond_a_batch_wait_and_the_best_go_first),
+        cmocka_unit_test(more_can_be_asked_for_than_a_batch_takes),
         cmocka_unit_test(no_process_is_left_behind),
     };
 
