@@ -75,7 +75,8 @@ extern const size_t all_messages_count;
     X(32, FORECAST, forecast_request, forecast_reply, "how fast will these candidates be")        \
     X(33, OBSERVE, observe, observed, "how fast these candidates were")                           \
     X(34, WORKER_STATUS, empty, worker_status, "models, counts")                                  \
-    X(35, PROPOSE, propose_request, propose_reply, "new candidates, written by a language model")
+    X(35, PROPOSE, propose_request, propose_reply, "new candidates, written by a language model") \
+    X(36, RECALL, recall_request, recall_reply, "what is known of other devices and problems")
 // clang-format on
 
 enum op {

@@ -250,7 +250,7 @@ static int replay(const struct settings *settings, char **path, size_t count, st
     }
     if (settings->warm) {
         rc = space_warm_text(&warm, settings->warm,
-                             recorded_space_data(space[0])->head.device_class, err);
+                             recorded_space_data(space[0])->head.device_class, NULL, err);
         if (rc != 0) {
             goto out;
         }

@@ -245,6 +245,14 @@ static void both_propose(void *opaque, struct propose_request *request_take, eng
     engine_llm.propose(((struct engine *)opaque)->llm, request_take, done, owner);
 }
 
+// ---- RECALL ----
+
+static void both_recall(void *opaque, struct recall_request *request_take, engine_done *done,
+                        void *owner)
+{
+    engine_static.recall(((struct engine *)opaque)->learner, request_take, done, owner);
+}
+
 // ---- status ----
 
 // What the language models' engine says of its calls on each problem goes to that problem.
@@ -358,6 +366,7 @@ const struct engine_ops engine_both = {
     .forecast = both_forecast,
     .observe = both_observe,
     .propose = both_propose,
+    .recall = both_recall,
     .status = both_status,
     .close = both_close,
 };

@@ -148,6 +148,7 @@ static void serve_hello(struct worker *worker, struct exchange *exchange,
         .reads_sources = worker->ops->reads_sources,
         .screens = worker->ops->screens,
         .proposes = worker->ops->propose,
+        .recalls = worker->ops->recall,
         .forecast_seconds = worker->forecast_seconds,
     };
     // The engine as a feature is for callers that do not know worker_abilities.
@@ -267,6 +268,31 @@ static void serve_propose(struct worker *worker, struct exchange *exchange,
     message_clear(&propose_request_message, &body);
 }
 
+static void serve_recall(struct worker *worker, struct exchange *exchange,
+                         const struct request *request)
+{
+    struct err err = ERR_INIT;
+    if (!worker->ops->recall) {
+        err_set(&err, ERR_UNSUPPORTED,
+                "the engine %s keeps no parameters of candidates; start kcast-worker with --engine "
+                "static or both",
+                worker->ops->name);
+        exchange_fail(exchange, &err);
+        return;
+    }
+    struct recall_request body;
+    if (!exchange_read_body(exchange, request, &recall_request_message, &body)) {
+        return;
+    }
+    struct waiter *waiter = are_names(exchange, body.problem, body.device_class, NULL)
+                                ? wait_for_engine(worker, exchange, "recall", &recall_reply_message)
+                                : NULL;
+    if (waiter) {
+        worker->ops->recall(worker->engine, &body, on_engine_done, waiter);
+    }
+    message_clear(&recall_request_message, &body);
+}
+
 static void serve_status(struct worker *worker, struct exchange *exchange)
 {
     struct waiter *waiter =
@@ -291,6 +317,9 @@ static void on_request(void *owner, struct exchange *exchange, const struct requ
         break;
     case OP_PROPOSE:
         serve_propose(worker, exchange, request);
+        break;
+    case OP_RECALL:
+        serve_recall(worker, exchange, request);
         break;
     case OP_WORKER_STATUS:
         serve_status(worker, exchange);

@@ -2,6 +2,7 @@
 #include "client/cmd/event_print.h"
 #include "client/command.h"
 #include "client/forecast/proposer.h"
+#include "client/forecast/recall.h"
 #include "client/propose/generator_list.h"
 #include "client/propose/warm.h"
 #include "client/report/summary.h"
@@ -11,7 +12,9 @@
 #include "client/space/space_warm.h"
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/strbuf.h"
 #include <stdlib.h>
+#include <string.h>
 
 struct options {
     char *run;
@@ -70,8 +73,73 @@ static int read_generators(struct session *session, struct generator_list *gener
     return rc;
 }
 
-// Reads the spaces of --warm, and refuses what no generator can begin with.
-static int read_warm(struct bytes *ret, const char *paths, const char *device_class,
+// The list without the item "worker", malloc'd; NULL when nothing else is in it. *ret_worker: it
+// was.
+static char *take_worker(const char *list, bool *ret_worker)
+{
+    char *copy = xstrdup(list), *rest = copy, *item;
+    struct strbuf paths = STRBUF_INIT;
+    size_t count = 0;
+    *ret_worker = false;
+    while ((item = strsep(&rest, ","))) {
+        if (strcmp(item, "worker") == 0) {
+            *ret_worker = true;
+        } else {
+            strbuf_adds(&paths, count++ > 0 ? "," : "");
+            strbuf_adds(&paths, item);
+        }
+    }
+    free(copy);
+    char *ret = count > 0 ? strbuf_detach(&paths) : NULL;
+    strbuf_release(&paths);
+    return ret;
+}
+
+// Asks the worker what it knows of other devices and problems whose candidates have the parameters
+// of this generator's points, and makes the text of it and of the spaces.
+static int recall_warm(struct bytes *ret, struct session *session, const char *paths,
+                       const char *device_class, const struct problem_dir *dir,
+                       const struct generator *generator, struct err *err)
+{
+    struct fact *fact;
+    struct recall_reply reply = {0};
+    size_t count = generator->ops->params(generator, 0, &fact);
+    char **name = xcalloc(count + 1, sizeof(*name));
+    for (size_t i = 0; i < count; i++) {
+        name[i] = fact[i].name;
+    }
+    const struct recall_request request = {.problem = dir->problem->name,
+                                           .problem_digest = dir->json_digest,
+                                           .device_class = (char *)(uintptr_t)device_class,
+                                           .params = name,
+                                           .params_count = count};
+    const struct space_warm_known known = {
+        .reply = &reply, .param = (const char *const *)name, .params = count};
+    int rc = recall_ask(&reply, session, &request, err);
+    if (rc == 0 && reply.groups_count == 0 && !paths) {
+        rc = err_set(err, ERR_INVALID,
+                     "--warm worker: the worker knows no other device or problem with the "
+                     "parameters of this search; leave it out, or name a space");
+    }
+    if (rc == 0 && reply.groups_count == 0) {
+        session_warn("--warm: the worker knows no other device or problem with the parameters of "
+                     "this search; it begins with the spaces alone");
+    }
+    if (rc == 0) {
+        rc = space_warm_text(ret, paths, device_class, &known, err);
+    }
+    message_clear(&recall_reply_message, &reply);
+    free(name);
+    for (size_t i = 0; i < count; i++) {
+        free(fact[i].name);
+    }
+    free(fact);
+    return rc;
+}
+
+// Reads what --warm names, and refuses what no generator can begin with.
+static int read_warm(struct bytes *ret, struct session *session, const char *list,
+                     const char *device_class, const struct problem_dir *dir,
                      const struct generator_list *generators, struct err *err)
 {
     size_t number =
@@ -79,7 +147,12 @@ static int read_warm(struct bytes *ret, const char *paths, const char *device_cl
     if (number == generators->count) {
         return err_set(err, ERR_USAGE, "--warm needs a generator whose candidates have parameters");
     }
-    int rc = space_warm_text(ret, paths, device_class, err);
+    bool worker;
+    char *paths = take_worker(list, &worker);
+    int rc = worker ? recall_warm(ret, session, paths, device_class, dir,
+                                  generators->generator[number], err)
+                    : space_warm_text(ret, list, device_class, NULL, err);
+    free(paths);
     struct warm *warm = NULL;
     if (rc == 0) {
         rc = warm_create(&warm, ret, "--warm", generators->generator[number], err);
@@ -121,7 +194,7 @@ static int run_search(struct session *session, const void *own, char **argument,
         goto out;
     }
     if (options->warm) {
-        rc = read_warm(&warm, options->warm, device_class, &generators, err);
+        rc = read_warm(&warm, session, options->warm, device_class, &dir, &generators, err);
         if (rc != 0) {
             goto out;
         }

@@ -39,15 +39,11 @@ bool space_same_vendor(const char *device_class, const char *other)
 
 // ---- text ----
 
-static void add_candidate(struct strbuf *out, const struct space_candidate *candidate, double best)
+// Adds a line. params is taken over.
+static void add_line(struct strbuf *out, json_t *params, double log2, double best)
 {
-    double log2 = space_log2(candidate);
-    json_auto_t *params = json_object(), *line = json_object();
-    for (size_t i = 0; i < candidate->params_count; i++) {
-        json_object_set_new(params, candidate->params[i].name,
-                            json_real(candidate->params[i].value));
-    }
-    json_object_set(line, "params", params);
+    json_auto_t *line = json_object();
+    json_object_set_new(line, "params", params);
     json_object_set_new(line, "log2",
                         isfinite(log2) && fabs(log2 - best) <= 40 ? json_real(log2 - best)
                                                                   : json_null());
@@ -55,6 +51,38 @@ static void add_candidate(struct strbuf *out, const struct space_candidate *cand
     strbuf_adds(out, text);
     strbuf_adds(out, "\n");
     free(text);
+}
+
+static void add_candidate(struct strbuf *out, const struct space_candidate *candidate, double best)
+{
+    json_t *params = json_object();
+    for (size_t i = 0; i < candidate->params_count; i++) {
+        json_object_set_new(params, candidate->params[i].name,
+                            json_real(candidate->params[i].value));
+    }
+    add_line(out, params, space_log2(candidate), best);
+}
+
+// Adds what the worker knows of one problem on one device. A group whose numbers do not fit
+// together says nothing.
+static void add_group(struct strbuf *out, const struct space_warm_known *known,
+                      const struct recalled *group)
+{
+    double best = -INFINITY;
+    for (size_t i = 0; i < group->log2_count; i++) {
+        best = fmax(best, isfinite(group->log2[i]) ? group->log2[i] : -INFINITY);
+    }
+    if (!isfinite(best) || group->values_count != group->log2_count * known->params) {
+        return;
+    }
+    for (size_t i = 0; i < group->log2_count; i++) {
+        json_t *params = json_object();
+        for (size_t k = 0; k < known->params; k++) {
+            json_object_set_new(params, known->param[k],
+                                json_real(group->values[i * known->params + k]));
+        }
+        add_line(out, params, group->log2[i], best);
+    }
 }
 
 static int add_space(struct strbuf *out, const struct space *space, const char *path,
@@ -92,23 +120,30 @@ static int read_spaces(struct space *space, char **path, size_t *count, char *li
     return 0;
 }
 
-int space_warm_text(struct bytes *ret, const char *paths, const char *device_class, struct err *err)
+int space_warm_text(struct bytes *ret, const char *paths, const char *device_class,
+                    const struct space_warm_known *known, struct err *err)
 {
     struct space space[SPACE_WARM_MAX];
-    char *path[SPACE_WARM_MAX], *list = xstrdup(paths);
+    char *path[SPACE_WARM_MAX], *list = paths ? xstrdup(paths) : NULL;
     struct strbuf text;
     size_t count = 0;
     strbuf_init(&text, SPACE_WARM_TEXT_MAX);
-    int rc = read_spaces(space, path, &count, list, err);
+    int rc = list ? read_spaces(space, path, &count, list, err) : 0;
     for (int pass = 0; pass < 2; pass++) { // those of the same vendor first
         for (size_t i = 0; rc == 0 && i < count; i++) {
             if (space_same_vendor(space[i].head.device_class, device_class) == (pass == 0)) {
                 rc = add_space(&text, &space[i], path[i], err);
             }
         }
+        for (size_t i = 0; rc == 0 && known && i < known->reply->groups_count; i++) {
+            const struct recalled *group = &known->reply->groups[i];
+            if (space_same_vendor(group->device_class, device_class) == (pass == 0)) {
+                add_group(&text, known, group);
+            }
+        }
     }
     if (rc == 0 && text.truncated) {
-        rc = err_set(err, ERR_LIMIT, "--warm: the spaces have more than %zu bytes as text",
+        rc = err_set(err, ERR_LIMIT, "--warm: all together has more than %zu bytes as text",
                      SPACE_WARM_TEXT_MAX);
     }
     if (rc == 0) {

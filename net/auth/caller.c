@@ -19,7 +19,8 @@ static const unsigned char needed[] = {
     [OP_DRAIN] = NEEDS(CALLER_ADMIN),           [OP_FORECAST] = NEEDS(CALLER_SUBMIT),
     [OP_OBSERVE] = NEEDS(CALLER_SUBMIT),        [OP_PROPOSE] = NEEDS(CALLER_SUBMIT),
     [OP_WORKER_STATUS] = NEEDS(CALLER_OBSERVE), [OP_BUDGET] = NEEDS(CALLER_OBSERVE),
-    [OP_QUARANTINE] = NEEDS(CALLER_ADMIN),      [OP_PROBE] = NEEDS(CALLER_ADMIN),
+    [OP_RECALL] = NEEDS(CALLER_SUBMIT),         [OP_QUARANTINE] = NEEDS(CALLER_ADMIN),
+    [OP_PROBE] = NEEDS(CALLER_ADMIN),
 };
 
 const char *caller_role_name(enum caller_role role)

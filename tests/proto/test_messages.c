@@ -18,7 +18,8 @@ static void numbers_and_names_of_operations_never_change(void **state)
     } ops[] = {{1, "HELLO"},     {2, "BLOB_PUT"}, {3, "BLOB_HAVE"},      {4, "SUBMIT"},
                {5, "WAIT"},      {6, "STATUS"},   {7, "CANCEL"},         {8, "ACK"},
                {9, "DRAIN"},     {20, "BUDGET"},  {21, "QUARANTINE"},    {22, "PROBE"},
-               {32, "FORECAST"}, {33, "OBSERVE"}, {34, "WORKER_STATUS"}, {35, "PROPOSE"}};
+               {32, "FORECAST"}, {33, "OBSERVE"}, {34, "WORKER_STATUS"}, {35, "PROPOSE"},
+               {36, "RECALL"}};
     size_t known = 0;
 
     (void)state;

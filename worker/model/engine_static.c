@@ -22,6 +22,7 @@
 #include "worker/model/group_table.h"
 #include "worker/outcomes/outcome.h"
 #include "worker/outcomes/outcome_store.h"
+#include "worker/outcomes/recall.h"
 #include "worker/work_queue.h"
 #include <math.h>
 #include <pthread.h>
@@ -51,9 +52,11 @@ struct call {
     struct err err;
     struct forecast_request forecast_request;
     struct observe observe;
+    struct recall_request recall;
     union {
         struct forecast_reply forecast;
         struct observed observed;
+        struct recall_reply recalled;
         struct worker_status status;
     } reply;
     const struct message *answer; // descriptor of the reply
@@ -203,6 +206,15 @@ out:
     free(added);
 }
 
+static void work_recall(struct work_item *item)
+{
+    struct call *call = (struct call *)item;
+    struct recall_reply reply;
+    if (recall_make(call->engine->store, &call->recall, &reply, &call->err) == 0) {
+        call->reply.recalled = reply;
+    }
+}
+
 static void work_status(struct work_item *item)
 {
     struct call *call = (struct call *)item;
@@ -230,6 +242,7 @@ static void finish(struct call *call, bool worked)
                call->err.code ? NULL : &call->reply);
     message_clear(&forecast_request_message, &call->forecast_request);
     message_clear(&observe_message, &call->observe);
+    message_clear(&recall_request_message, &call->recall);
     message_clear(call->answer, &call->reply);
     free(call);
 }
@@ -339,6 +352,18 @@ static void static_observe(void *opaque, struct observe *request_take, engine_do
     post(call, work_observe);
 }
 
+// The store is the learning queue's.
+static void static_recall(void *opaque, struct recall_request *request_take, engine_done *done,
+                          void *owner)
+{
+    struct call *call = xcalloc(1, sizeof(*call));
+    call->recall = *request_take;
+    call->learns = true;
+    memset(request_take, 0, sizeof(*request_take));
+    begin_call(opaque, call, &recall_reply_message, done, owner);
+    post(call, work_recall);
+}
+
 static void static_status(void *engine, engine_done *done, void *owner)
 {
     struct call *call = xcalloc(1, sizeof(*call));
@@ -396,6 +421,7 @@ const struct engine_ops engine_static = {
     .open = static_open,
     .forecast = static_forecast,
     .observe = static_observe,
+    .recall = static_recall,
     .status = static_status,
     .close = static_close,
 };

@@ -61,7 +61,7 @@ static void speedups_are_over_the_best_and_the_vendors_come_first(void **state)
     char *list = xasprintf("%s,%s", amd, nvidia);
     struct bytes text;
     struct err err = ERR_INIT;
-    if (space_warm_text(&text, list, "NVIDIA H200", &err) != 0) {
+    if (space_warm_text(&text, list, "NVIDIA H200", NULL, &err) != 0) {
         fail_msg("%s", err.text);
     }
     size_t lines = 0, zeros = 0, nulls = 0;
@@ -78,8 +78,8 @@ static void speedups_are_over_the_best_and_the_vendors_come_first(void **state)
     bytes_clear(&text);
     // With one space each, the texts say in which order both stand.
     struct bytes one;
-    assert_int_equal(space_warm_text(&one, nvidia, "NVIDIA H200", NULL), 0);
-    assert_int_equal(space_warm_text(&text, list, "NVIDIA H200", NULL), 0);
+    assert_int_equal(space_warm_text(&one, nvidia, "NVIDIA H200", NULL, NULL), 0);
+    assert_int_equal(space_warm_text(&text, list, "NVIDIA H200", NULL, NULL), 0);
     assert_memory_equal(text.data, one.data, one.len);
     bytes_clear(&one);
     bytes_clear(&text);
@@ -88,15 +88,52 @@ static void speedups_are_over_the_best_and_the_vendors_come_first(void **state)
     free(list);
 }
 
+static void what_the_worker_knows_is_told_like_spaces(void **state)
+{
+    (void)state;
+    char *nvidia = write_toy("Tesla V100", 0);
+    double values[] = {16, 2, 3, 32, 2, 3}, log2[] = {1.5, 0.5}, other[] = {1, NAN}, few[] = {1};
+    struct recalled group[] = {
+        {(char *)"toy", (char *)"AMD Instinct", other, 2, values, 6},
+        {(char *)"toy", (char *)"GeForce RTX 3090", log2, 2, values, 6},
+        {(char *)"toy", (char *)"NVIDIA A100", few, 1, values, 6}, // numbers that do not fit
+    };
+    const struct recall_reply reply = {.groups = group, .groups_count = ARRAY_LEN(group)};
+    static const char *const names[] = {"A", "B", "C"};
+    const struct space_warm_known known = {.reply = &reply, .param = names, .params = 3};
+    static const char worker[] = "{\"params\":{\"A\":16.0,\"B\":2.0,\"C\":3.0},\"log2\":0.0}\n"
+                                 "{\"params\":{\"A\":32.0,\"B\":2.0,\"C\":3.0},\"log2\":-1.0}\n"
+                                 "{\"params\":{\"A\":16.0,\"B\":2.0,\"C\":3.0},\"log2\":0.0}\n"
+                                 "{\"params\":{\"A\":32.0,\"B\":2.0,\"C\":3.0},\"log2\":null}\n";
+    struct bytes text, one;
+    struct err err = ERR_INIT;
+    if (space_warm_text(&text, NULL, "NVIDIA H200", &known, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    assert_int_equal(text.len, strlen(worker));
+    assert_memory_equal(text.data, worker, text.len);
+    bytes_clear(&text);
+    // A space of the vendor, the worker's group of the vendor, and then the worker's other one.
+    assert_int_equal(space_warm_text(&one, nvidia, "NVIDIA H200", NULL, NULL), 0);
+    assert_int_equal(space_warm_text(&text, nvidia, "NVIDIA H200", &known, NULL), 0);
+    assert_int_equal(text.len, one.len + strlen(worker));
+    assert_memory_equal(text.data, one.data, one.len);
+    assert_memory_equal(text.data + one.len, worker, strlen(worker));
+    bytes_clear(&one);
+    bytes_clear(&text);
+    free(nvidia);
+}
+
 static void what_cannot_be_begun_with_is_refused(void **state)
 {
     (void)state;
     struct bytes text;
     struct err err = ERR_INIT;
-    assert_int_equal(space_warm_text(&text, "", "NVIDIA H200", &err), ERR_USAGE);
+    assert_int_equal(space_warm_text(&text, "", "NVIDIA H200", NULL, &err), ERR_USAGE);
     assert_non_null(strstr(err.text, "--warm"));
     err = (struct err)ERR_INIT;
-    assert_int_equal(space_warm_text(&text, "no-such.space", "NVIDIA H200", &err), ERR_NOT_FOUND);
+    assert_int_equal(space_warm_text(&text, "no-such.space", "NVIDIA H200", NULL, &err),
+                     ERR_NOT_FOUND);
     assert_non_null(strstr(err.text, "no-such.space"));
 }
 
@@ -105,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vendors_are_known_by_their_devices_names),
         cmocka_unit_test(speedups_are_over_the_best_and_the_vendors_come_first),
+        cmocka_unit_test(what_the_worker_knows_is_told_like_spaces),
         cmocka_unit_test(what_cannot_be_begun_with_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
