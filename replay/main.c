@@ -4,8 +4,11 @@
 #include "client/policy/policy.h"
 #include "client/policy/risk.h"
 #include "client/propose/strategy.h"
+#include "client/show.h"
 #include "client/space/space.h"
 #include "client/space/space_warm.h"
+#include "client/status_line.h"
+#include "common/clock.h"
 #include "common/err.h"
 #include "common/exit.h"
 #include "common/file.h"
@@ -33,7 +36,7 @@ struct settings {
     double alpha, delta;
     uint64_t seeds, first_seed, candidates, measurements, batch, wide, lag, devices, compile_slots,
         searches, jobs;
-    bool json, markdown, help, version;
+    bool json, markdown, quiet, help, version;
 };
 
 #define ROW(field) offsetof(struct settings, field)
@@ -96,6 +99,7 @@ static const struct option_row option_table[] = {
      "print one JSON object per search and line on stdout instead of the table"},
     {"markdown", 0, OPTION_FLAG, ROW(markdown), NULL, NULL, 0, 0, NULL,
      "print tables as those of docs/evaluation.md"},
+    {"quiet", 'q', OPTION_FLAG, ROW(quiet), NULL, NULL, 0, 0, NULL, "no progress on stderr"},
     {"help", 'h', OPTION_FLAG, ROW(help), NULL, NULL, 0, 0, NULL, "print this help"},
     {"version", 'V', OPTION_FLAG, ROW(version), NULL, NULL, 0, 0, NULL, "print the version"},
     {.name = NULL},
@@ -189,6 +193,39 @@ static int choose_variants(const struct settings *settings, struct variant *vari
     return rc != 0 ? rc : against_find(ret, settings->against, variant, tasks->variants, err);
 }
 
+// What is said on stderr while searches are replayed.
+struct progress {
+    struct status_line *line;
+    uint64_t began_ns;
+};
+
+static void on_tick(void *owner, size_t done, size_t total)
+{
+    const struct progress *progress = owner;
+    char passed[32], clauses[128];
+
+    if (status_line_due(progress->line)) {
+        show_seconds(clock_seconds(clock_now_ns(&clock_system) - progress->began_ns), passed,
+                     sizeof(passed));
+        (void)snprintf(clauses, sizeof(clauses), "replayed %zu of %zu searches\n%s", done, total,
+                       passed);
+        status_line_write(progress->line, clauses);
+    }
+}
+
+static int run_tasks(struct tasks *tasks, bool quiet, struct search_outcome *outcome,
+                     struct err *err)
+{
+    struct progress progress = {.line = status_line_create(stderr, quiet, &clock_system),
+                                .began_ns = clock_now_ns(&clock_system)};
+
+    tasks->on_tick = on_tick;
+    tasks->owner = &progress;
+    int rc = tasks_run(tasks, outcome, err);
+    status_line_free(progress.line);
+    return rc;
+}
+
 static int replay(const struct settings *settings, char **path, size_t count, struct err *err)
 {
     struct recorded_space *space[SPACES_MAX] = {NULL};
@@ -257,7 +294,7 @@ static int replay(const struct settings *settings, char **path, size_t count, st
         tasks.common.warm = &warm;
     }
     outcome = xcalloc(tasks_count(&tasks), sizeof(*outcome));
-    rc = tasks_run(&tasks, outcome, err);
+    rc = run_tasks(&tasks, settings->quiet, outcome, err);
     if (rc != 0) {
         goto out;
     }

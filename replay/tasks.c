@@ -1,7 +1,9 @@
 // Design note. The processes take the number of the next task from a shared counter and write the
 // outcomes to shared memory, so nothing is sent between them. A task is a variant on a space with a
 // seed, a simulation of its own. So the outcomes do not depend on which process runs which task.
-// The first task that fails stops all processes before their next task.
+// The first task that fails stops all processes before their next task. Each process holds the
+// writing end of a pipe, to which nobody writes: it closes when the last one has ended, and until
+// then the parent has time to say how far they are.
 #include "replay/tasks.h"
 
 #include "client/policy/policy.h"
@@ -10,7 +12,9 @@
 #include "common/stats.h"
 #include "replay/sim_worker.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -24,6 +28,7 @@
 
 struct shared {
     atomic_size_t next;   // number of the next task
+    atomic_size_t done;   // how many tasks have ended
     atomic_size_t failed; // number of the failed task, plus 1; 0: none
     struct err err;       // of the failed task
     struct search_outcome outcome[];
@@ -183,6 +188,7 @@ static void work(const struct tasks *t, struct shared *shared)
             atomic_compare_exchange_strong(&shared->failed, &none, n + 1)) {
             shared->err = err;
         }
+        atomic_fetch_add(&shared->done, 1);
     }
 }
 
@@ -204,6 +210,18 @@ static int start_processes(const struct tasks *t, struct shared *shared, pid_t *
         }
     }
     return 0;
+}
+
+// Says how far the processes are, until nobody has the writing end of the pipe any more.
+static void watch_processes(const struct tasks *t, struct shared *shared, int pipe)
+{
+    struct pollfd end = {.fd = pipe};
+    bool running = t->on_tick;
+
+    while (running) {
+        running = poll(&end, 1, TASKS_TICK_MS) == 0;
+        t->on_tick(t->owner, atomic_load(&shared->done) * t->searches, tasks_count(t));
+    }
 }
 
 // Waits for all processes. Fails when one of them was ended by a signal.
@@ -236,7 +254,15 @@ int tasks_run(const struct tasks *t, struct search_outcome *outcome, struct err 
         return err_set_errno(err, ERR_SYSTEM, errno, "no memory for %zu outcomes", count);
     }
     pid_t *pid = xcalloc(t->processes, sizeof(*pid));
-    int rc = start_processes(t, shared, pid, err);
+    int end[2] = {-1, -1};
+    int rc = 0;
+    if (pipe2(end, O_CLOEXEC) != 0) {
+        rc = err_set_errno(err, ERR_SYSTEM, errno, "cannot start processes for replaying");
+        goto out;
+    }
+    rc = start_processes(t, shared, pid, err);
+    (void)close(end[1]);
+    watch_processes(t, shared, end[0]);
     struct err await_err = ERR_INIT;
     int await_rc = await_processes(t, pid, &await_err);
     if (rc != 0) {
@@ -252,6 +278,9 @@ int tasks_run(const struct tasks *t, struct search_outcome *outcome, struct err 
     }
     memcpy(outcome, shared->outcome, count * sizeof(*outcome));
 out:
+    if (end[0] >= 0) {
+        (void)close(end[0]);
+    }
     (void)munmap(shared, size);
     free(pid);
     return rc;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #define TASKS_VARIANTS_MAX 64
+#define TASKS_TICK_MS 200
 
 // One way to search.
 struct variant {
@@ -34,6 +35,10 @@ struct tasks {
     struct sim_search_config common; // what does not depend on variant, space and seed
     double budget_share; // the budget as a share of recorded_space_seconds; NaN: common has it
     uint64_t processes;
+    // Called every TASKS_TICK_MS while the processes run, and when all have ended; NULL: not
+    // wanted. done of total searches have ended then.
+    void (*on_tick)(void *owner, size_t done, size_t total);
+    void *owner;
 };
 
 // Runs everything and fills outcome[spaces x variants x seeds x searches], in this order. The

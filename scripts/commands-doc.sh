@@ -22,7 +22,8 @@ generate() {
 # Commands
 
 Generated from the programs' own `--help` by `scripts/commands-doc.sh`; `make test` compares. Results go to stdout, talk to stderr; `--json` prints one
-JSON object per line.
+JSON object per line. Commands that wait for daemons, workers or processors say there how far they are and why they wait: on a terminal in place, elsewhere a reason when it changes
+and a line every half a minute; `--quiet` says nothing.
 
 TEXT
     help kcast "$bin/kcast"

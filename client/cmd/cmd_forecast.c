@@ -3,11 +3,13 @@
 #include "client/cmd/candidates.h"
 #include "client/command.h"
 #include "client/pool/daemon_pool.h"
+#include "client/pool/job_progress.h"
 #include "client/problem/problem_blobs.h"
 #include "client/problem/problem_dir.h"
 #include "client/run/improvement.h"
 #include "client/session.h"
 #include "client/show.h"
+#include "common/clock.h"
 #include "common/mem.h"
 #include "common/printable.h"
 #include "proto/verdict.h"
@@ -20,6 +22,9 @@
 #define MODELS_MS 600000 // the same when language models make the forecasts
 #define FORECAST_MAX 256 // candidates of one request
 #define MODELS_MAX 16    // the same with their sources
+
+#define COMPILED "compiled" // what the line on stderr counts first,
+#define ASKED "asked about" // and then
 
 struct forecast_options {
     double incumbent; // speedup
@@ -38,6 +43,8 @@ static const struct option_row rows[] = {
 
 struct forecasting {
     struct daemon_pool *daemon_pool;
+    struct job_progress *job_progress;
+    size_t compiled;              // how many have an answer of the daemon
     struct candidates candidates; // the baseline is the last one
     struct bytes *source;         // of each of them
     struct device_info device;
@@ -52,6 +59,7 @@ static void on_compiled(void *owner, uint64_t tag, struct job_ref ref, struct jo
 {
     struct forecasting *f = owner;
     struct candidate_file *file = &f->candidates.file[tag];
+    job_progress_set(f->job_progress, COMPILED, ++f->compiled, f->candidates.count);
     if (error) {
         file->error = *error;
     } else if (!info->compiled) {
@@ -203,11 +211,13 @@ static int forecast_some(struct forecasting *f, struct remote *worker, uint64_t 
     }
     struct forecast_reply reply = {0};
     int rc = 0;
+    job_progress_set(f->job_progress, ASKED, first, f->candidates.count - 1);
     if (request.candidates_count > 0) {
         rc = remote_call_sync(worker, OP_FORECAST, &forecast_request_message, &request,
                               &forecast_reply_message, &reply, f->sources ? MODELS_MS : FORECAST_MS,
                               err);
     }
+    job_progress_wipe(f->job_progress);
     for (size_t i = first; i < last && rc == 0; i++) {
         const struct forecast *forecast = NULL;
         for (size_t j = 0; j < reply.forecasts_count && !forecast; j++) {
@@ -309,6 +319,8 @@ static int run_forecast(struct session *session, const void *own, char **argumen
     if (rc != 0) {
         goto out;
     }
+    f.job_progress = job_progress_create(session, f.daemon_pool, COMPILED, stderr, &clock_system);
+    job_progress_set(f.job_progress, COMPILED, 0, f.candidates.count);
     problem_blobs_add(f.daemon_pool, &dir);
     candidates_add(&f.candidates, f.daemon_pool);
     rc = daemon_pool_choose(f.daemon_pool, NULL, dir.problem, &f.device, NULL, err);
@@ -323,6 +335,7 @@ static int run_forecast(struct session *session, const void *own, char **argumen
         rc = forecast_all(&f, worker, i, err);
     }
 out:
+    job_progress_free(f.job_progress);
     daemon_pool_close(f.daemon_pool);
     for (size_t i = 0; f.source && i < f.candidates.count; i++) {
         bytes_clear(&f.source[i]);

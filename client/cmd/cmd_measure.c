@@ -4,17 +4,19 @@
 #include "client/command.h"
 #include "client/output.h"
 #include "client/pool/daemon_pool.h"
+#include "client/pool/job_progress.h"
 #include "client/problem/problem_blobs.h"
 #include "client/problem/problem_dir.h"
 #include "client/session.h"
 #include "client/show.h"
-#include "client/status_line.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "proto/verdict.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define MEASURED "measured" // what the line on stderr counts
 
 struct measure_options {
     char *device;
@@ -50,15 +52,13 @@ struct measuring {
     struct candidates candidates;
     size_t done;    // how many files have an answer
     size_t correct; // how many of these are correct
-    double began_at;
-    struct status_line *line;
-    uv_timer_t *tick; // writes the line; freed by its close callback
+    struct job_progress *job_progress;
 };
 
 // Prints the answer to a file, or why there is none.
 static void print_answer(struct measuring *m, const struct candidate_file *file)
 {
-    status_line_wipe(m->line);
+    job_progress_wipe(m->job_progress);
     if (file->result) {
         m->correct += verdict_is_ratio(file->result->verdict);
     }
@@ -81,7 +81,7 @@ static void on_measured(void *owner, uint64_t tag, struct job_ref ref, struct jo
     struct candidate_file *file = &m->candidates.file[tag];
     struct job_service *jobs = daemon_pool_jobs(m->daemon_pool);
     file->done = true;
-    m->done++;
+    job_progress_set(m->job_progress, MEASURED, ++m->done, m->candidates.count);
     if (error) {
         file->error = *error;
     } else if (!info->result) {
@@ -94,55 +94,6 @@ static void on_measured(void *owner, uint64_t tag, struct job_ref ref, struct jo
         jobs->ack(jobs, ref);
     }
     print_answer(m, file);
-}
-
-// ---- what is going on ----
-
-static void on_tick(uv_timer_t *timer)
-{
-    struct measuring *m = timer->data;
-    char *waiting = daemon_pool_waiting(m->daemon_pool);
-    status_line_waits(m->line, waiting);
-    if (status_line_due(m->line)) {
-        char passed[32];
-        struct strbuf clauses = STRBUF_INIT;
-        show_seconds(clock_seconds(clock_now_ns(&clock_system)) - m->began_at, passed,
-                     sizeof(passed));
-        strbuf_addf(&clauses, "measured %zu of %zu", m->done, m->candidates.count);
-        strbuf_addf(&clauses, "\n%s", passed);
-        if (waiting) {
-            strbuf_addf(&clauses, "\n%s", waiting);
-        }
-        status_line_write(m->line, strbuf_text(&clauses));
-        strbuf_release(&clauses);
-    }
-    free(waiting);
-}
-
-static void free_handle(uv_handle_t *handle)
-{
-    free(handle);
-}
-
-static void start_telling(struct measuring *m)
-{
-    m->began_at = clock_seconds(clock_now_ns(&clock_system));
-    m->line = status_line_create(stderr, m->options->quiet, &clock_system);
-    m->tick = xcalloc(1, sizeof(*m->tick));
-    uv_timer_init(session_loop(m->session), m->tick);
-    m->tick->data = m;
-    daemon_pool_set_notice(m->daemon_pool, status_line_say, m->line);
-    if (!m->options->quiet) {
-        uv_timer_start(m->tick, on_tick, 0, STATUS_LINE_TICK_MS);
-    }
-}
-
-static void stop_telling(struct measuring *m)
-{
-    if (m->tick) {
-        uv_close((uv_handle_t *)m->tick, free_handle);
-        m->tick = NULL;
-    }
 }
 
 // ---- measuring ----
@@ -198,7 +149,8 @@ static int run_measure(struct session *session, const void *own, char **argument
     if (rc != 0) {
         goto out;
     }
-    start_telling(&m);
+    m.job_progress = job_progress_create(session, m.daemon_pool, MEASURED, stderr, &clock_system);
+    job_progress_set(m.job_progress, MEASURED, 0, m.candidates.count);
     candidates_add(&m.candidates, m.daemon_pool);
     struct job_client_terms terms = {
         .weight = NAN, .budget_seconds = NAN, .planned = m.candidates.count};
@@ -211,9 +163,8 @@ static int run_measure(struct session *session, const void *own, char **argument
     }
     rc = measure_all(&m, &dir, options, err);
 out:
-    stop_telling(&m);
+    job_progress_free(m.job_progress);
     daemon_pool_close(m.daemon_pool);
-    status_line_free(m.line);
     message_clear(&device_info_message, &device);
     candidates_free(&m.candidates);
     problem_dir_release(&dir);

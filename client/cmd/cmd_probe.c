@@ -2,6 +2,7 @@
 // they work.
 #include "client/command.h"
 #include "client/pool/daemons.h"
+#include "client/pool/job_progress.h"
 #include "client/session.h"
 #include "client/show.h"
 #include "common/clock.h"
@@ -108,8 +109,11 @@ static int call_probe(struct session *session, const char *device, uint64_t wait
     if (rc == 0) {
         // The cast drops const; the request is only packed.
         struct probe_request request = {.device = (char *)(uintptr_t)name};
+        struct job_progress *job_progress =
+            job_progress_create(session, NULL, "probing", stderr, &clock_system);
         rc = remote_call_sync(link->remote, OP_PROBE, &probe_request_message, &request,
                               &probed_message, ret, wait_ms, err);
+        job_progress_free(job_progress);
     }
     daemons_release(&daemons);
     return rc;

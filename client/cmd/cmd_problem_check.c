@@ -1,9 +1,11 @@
 // kcast problem check: says whether a problem is fit for use. client/problem/problem_check.h does
 // the work; this file has the words for people.
 #include "client/command.h"
+#include "client/pool/job_progress.h"
 #include "client/problem/problem_check.h"
 #include "client/session.h"
 #include "client/show.h"
+#include "common/clock.h"
 #include "common/mem.h"
 #include "common/printable.h"
 #include "common/stats.h"
@@ -12,7 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#define TRIED "tried" // what the line on stderr counts
 
 struct check_options {
     uint64_t seed;
@@ -151,16 +154,7 @@ static void print_json(const struct problem_check *check, bool admitted, const c
 
 static void on_progress(void *owner, size_t done, size_t total)
 {
-    const bool *show = owner;
-    if (!*show) {
-        return;
-    }
-    fputs("\r", stderr);
-    if (done < total) {
-        printable_printf(stderr, "kcast: %zu of %zu tried", done, total);
-    } else {
-        fputs("\033[K", stderr);
-    }
+    job_progress_set(owner, TRIED, done, total);
 }
 
 // Returns the exit code of the check, or a negative error code when it could not be finished.
@@ -171,7 +165,7 @@ static int check_dir(struct session *session, const struct problem_dir *dir, uin
     struct problem_check check;
     struct device_info device = {0};
     struct strbuf reasons = STRBUF_INIT;
-    bool progress = !global->quiet && !global->json && isatty(STDERR_FILENO) == 1;
+    struct job_progress *job_progress = NULL;
     int rc = problem_check_init(&check, dir, seed, err);
     if (rc != 0) {
         return rc;
@@ -187,10 +181,12 @@ static int check_dir(struct session *session, const struct problem_dir *dir, uin
     if (rc != 0) {
         goto out;
     }
-    rc = problem_check_run(&check, daemon_pool, on_progress, &progress, err);
+    job_progress = job_progress_create(session, daemon_pool, TRIED, stderr, &clock_system);
+    rc = problem_check_run(&check, daemon_pool, on_progress, job_progress, err);
     if (rc != 0) {
         goto out;
     }
+    job_progress_wipe(job_progress);
     bool admitted = problem_check_admits(&check, &reasons);
     if (global->json) {
         print_json(&check, admitted, strbuf_text(&reasons));
@@ -199,6 +195,7 @@ static int check_dir(struct session *session, const struct problem_dir *dir, uin
     }
     rc = admitted ? EXIT_OK : EXIT_NEGATIVE;
 out:
+    job_progress_free(job_progress);
     daemon_pool_close(daemon_pool);
     message_clear(&device_info_message, &device);
     strbuf_release(&reasons);

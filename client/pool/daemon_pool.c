@@ -88,10 +88,11 @@ void daemon_pool_set_blob_reader(struct daemon_pool *daemon_pool,
 void daemon_pool_set_notice(struct daemon_pool *daemon_pool,
                             void (*notice)(void *owner, const char *sentence), void *owner)
 {
-    daemon_pool->notice = notice;
-    daemon_pool->notice_owner = owner;
+    daemon_pool->notice = notice ? notice : say;
+    daemon_pool->notice_owner = notice ? owner : daemon_pool;
     if (!daemon_pool->several) {
-        job_client_set_notice(daemon_pool->member[0]->client, notice, owner);
+        job_client_set_notice(daemon_pool->member[0]->client, daemon_pool->notice,
+                              daemon_pool->notice_owner);
     }
 }
 

@@ -50,7 +50,8 @@ MUST_CHECK int daemon_pool_choose(struct daemon_pool *daemon_pool, const char *d
 // The class that was chosen, when there are several daemons; else NULL, since the daemon chooses.
 const char *daemon_pool_class(const struct daemon_pool *daemon_pool);
 
-// See the functions of the same names in client/pool/job_client.h.
+// See the functions of the same names in client/pool/job_client.h. A notice of NULL prints the
+// sentences on stderr again.
 void daemon_pool_add_blob(struct daemon_pool *daemon_pool, const void *data, size_t len,
                           struct digest *ret);
 void daemon_pool_set_blob_reader(struct daemon_pool *daemon_pool,
@@ -65,8 +66,9 @@ void daemon_pool_set_terms(struct daemon_pool *daemon_pool, const struct job_cli
 struct job_service *daemon_pool_jobs(struct daemon_pool *daemon_pool);
 size_t daemon_pool_outstanding(const struct daemon_pool *daemon_pool);
 // Why none of the jobs goes on, as far as devices are the reason: "waiting: cpu0 is draining
-// (reason)"; malloc'd. NULL when something goes on, or when it is not known yet. Asks a single
-// daemon for its status, so what it says is from the last question, of some two seconds ago.
+// (reason)"; malloc'd. NULL when something goes on, when no measurement is unfinished, since
+// compilations need no device, or when it is not known yet. Asks a single daemon for its status, so
+// what it says is from the last question, of some two seconds ago.
 char *daemon_pool_waiting(struct daemon_pool *daemon_pool);
 void daemon_pool_cancel_all(struct daemon_pool *daemon_pool);
 MUST_CHECK int daemon_pool_run_once(struct daemon_pool *daemon_pool, struct err *err);

@@ -5,6 +5,7 @@
 #include "client/pool/device_choice.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "proto/verdict.h"
 #include <stdlib.h>
 
 #define STATUS_MS 10000
@@ -56,10 +57,21 @@ void daemon_pool_forget_question(struct daemon_pool *daemon_pool)
     }
 }
 
+static bool needs_device(const struct daemon_pool *daemon_pool)
+{
+    const struct daemon_pool_job *job;
+    DL_FOREACH (daemon_pool->job, job) {
+        if (job->spec.kind == JOB_MEASURE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 char *daemon_pool_waiting(struct daemon_pool *daemon_pool)
 {
     char *first = NULL;
-    if (daemon_pool->job_count == 0 || !daemon_pool->chosen_class || daemon_pool->closing) {
+    if (!daemon_pool->chosen_class || daemon_pool->closing || !needs_device(daemon_pool)) {
         return NULL;
     }
     ask(daemon_pool);

@@ -233,6 +233,9 @@ int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_po
         snprintf(key, sizeof key, "trial-%zu", i);
         jobs->submit(jobs, key, &spec, 0, on_answer, &running, i);
     }
+    if (on_progress) {
+        on_progress(owner, 0, running.total);
+    }
     int rc = daemon_pool_drain(daemon_pool, err);
     if (rc != 0) {
         daemon_pool_cancel_all(daemon_pool);

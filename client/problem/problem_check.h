@@ -56,9 +56,9 @@ MUST_CHECK int problem_check_init(struct problem_check *check, const struct prob
                                   uint64_t seed, struct err *err);
 void problem_check_release(struct problem_check *check);
 
-// Measures every candidate that is applicable. Calls on_progress, which may be NULL, after each. An
-// error means that the check could not be finished; candidates without an answer stay
-// CHECK_WAITING.
+// Measures every candidate that is applicable. Calls on_progress, which may be NULL, at the
+// beginning and after each. An error means that the check could not be finished; candidates without
+// an answer stay CHECK_WAITING.
 MUST_CHECK int problem_check_run(struct problem_check *check, struct daemon_pool *daemon_pool,
                                  void (*on_progress)(void *owner, size_t done, size_t total),
                                  void *owner, struct err *err);

@@ -81,6 +81,19 @@ read -r -t 120 line <&"$results" || line=
 grep -q '"candidate":".*baseline.c"' <<<"$line" || complain "the second result does not come: $line"
 wait $measure || complain "measure ended with $?: $(cat err)"
 
+# Whoever waits says so, not `kcast measure` alone.
+kcast drain cpu0 --reason 'new fan' >/dev/null
+for flag in '' --json; do
+    # shellcheck disable=SC2086
+    "$bin/kcast" --no-worker --pool "$url" $flag problem check "$scan" >checked 2>err &
+    pids+=($!)
+    check=$!
+    within 60 said || complain "problem check $flag does not say what it waits for: $(cat err)"
+    kill -INT $check
+    wait $check
+done
+kcast undrain cpu0 >/dev/null
+
 # On a terminal the line says it in place, whole words only.
 kcast drain cpu0 --reason 'new fan' >/dev/null
 TERM=xterm script -qfc "stty cols 50; exec '$bin/kcast' --no-worker --pool '$url' measure '$scan' '$scan/baseline.c' --fresh" typed </dev/null >/dev/null 2>&1 &
@@ -92,6 +105,18 @@ kcast undrain cpu0 >/dev/null
 wait $typed
 ! tr '\r' '\n' <typed | grep -a '^measured' | sed 's/\x1b\[K//' | grep -avqE '^measured [01] of 1(, [0-9.]+ m?s|, [0-9]+m[0-9]+s)?(, waiting: cpu0 is …)?$' ||
     complain "words are cut: $(tr '\r' '\n' <typed | grep -a '^measured' | tail -3)"
+
+# Elsewhere a command's line is seen only when it takes long; on a terminal at once.
+"$bin/kcast-worker" --listen tcp://127.0.0.1:0 --engine static --state worker --parent-death 2>worker.log &
+pids+=($!)
+forecasts() { worker=$(sed -nE 's/.*(ready|listening) url=([^ ]*).*/\2/p' worker.log); [ -n "$worker" ]; }
+within 60 forecasts || complain "kcast-worker does not start: $(cat worker.log)"
+TERM=xterm script -qfc "exec '$bin/kcast' --pool '$url' --worker '$worker' forecast '$scan' '$scan/baseline.c'" typed </dev/null >/dev/null 2>&1
+tr '\r' '\n' <typed | grep -aqE '^(compiled [0-2] of 2|asked about 0 of 1), ' || complain "forecast draws no line: $(cat typed)"
+TERM=xterm script -qfc "exec '$bin/kcast' replay --seeds 1 --policy all --jobs 1 '$root/docs/h200/spaces/rope.space'" typed </dev/null >/dev/null 2>&1
+tr '\r' '\n' <typed | grep -aqE '^replayed [01] of 1 searches, ' || complain "replay draws no line: $(cat typed)"
+TERM=xterm script -qfc "exec '$bin/kcast' replay -q --seeds 1 --policy all --jobs 1 '$root/docs/h200/spaces/rope.space'" typed </dev/null >/dev/null 2>&1
+! grep -aq '^replayed' typed || complain "replay --quiet draws a line"
 
 # ---- events of a search, and a search that is given more ----
 kcast --json search "$scan" --run s.run --measurements 2 --candidates 8 --seed 4 >events.json 2>err || complain "search: $(cat err)"

@@ -204,6 +204,35 @@ static void a_pipeline_without_devices_to_wait_for_fails_in_one_sentence(void **
     tear_down(f);
 }
 
+struct progress {
+    size_t calls, done, total;
+};
+
+static void on_tick(void *owner, size_t done, size_t total)
+{
+    struct progress *progress = owner;
+
+    assert_true(done >= progress->done && done <= total);
+    *progress = (struct progress){.calls = progress->calls + 1, .done = done, .total = total};
+}
+
+// However fast the processes are, the last call comes when all of them have ended.
+static void who_wants_to_know_is_told_how_far_it_is(void **state)
+{
+    struct fixture *f = set_up_with(&method_note, &method_note);
+    struct progress progress = {0};
+    struct err err = ERR_INIT;
+
+    (void)state;
+    f->tasks.on_tick = on_tick;
+    f->tasks.owner = &progress;
+    assert_int_equal(tasks_run(&f->tasks, f->outcome, &err), 0);
+    assert_true(progress.calls >= 1);
+    assert_int_equal(progress.done, OUTCOMES);
+    assert_int_equal(progress.total, OUTCOMES);
+    tear_down(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +242,7 @@ int main(void)
         cmocka_unit_test(a_failure_names_its_task_and_leaves_the_outcomes_alone),
         cmocka_unit_test(a_process_that_is_killed_is_a_failure),
         cmocka_unit_test(a_caller_that_wants_no_sentence_gets_the_code),
+        cmocka_unit_test(who_wants_to_know_is_told_how_far_it_is),
         cmocka_unit_test(a_pipeline_without_devices_to_wait_for_fails_in_one_sentence),
     };
 
