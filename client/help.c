@@ -2,22 +2,11 @@
 
 #include "client/commands.h"
 #include "client/global_options.h"
-#include "common/exit.h"
 #include "common/strbuf.h"
 #include "common/wrap.h"
 #include <stdio.h>
 
 #define NAME_COLUMNS 18
-
-static void print_exit_codes(size_t width)
-{
-    char left[16];
-#define X(id, value, text)                                                                         \
-    (void)snprintf(left, sizeof(left), "  %3d", value);                                            \
-    wrap_print_columns(stdout, left, 7, text, width);
-    EXIT_CODES(X)
-#undef X
-}
 
 void help_print(void)
 {
@@ -42,9 +31,7 @@ void help_print(void)
         "tls-ca, tls-cert, tls-key, token-file, local-state, sandbox, quiet; KCAST_POOL "
         "and KCAST_WORKER win over it, and options over both",
         width);
-    wrap_print(stdout, "\n"
-                       "exit codes:\n");
-    print_exit_codes(width);
+    options_print_exit_codes(stdout);
     wrap_print(stdout, "\n`kcast help COMMAND` shows the options of a command.\n");
 }
 

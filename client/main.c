@@ -8,7 +8,6 @@
 #include "client/global_options.h"
 #include "client/help.h"
 #include "client/output.h"
-#include "client/show.h"
 #include "common/file.h"
 #include "common/mem.h"
 #include "common/printable.h"
@@ -198,37 +197,13 @@ static int run_line(int argc, char **argv, struct err *err)
     return rc;
 }
 
-// Whether the command line asks for JSON, also when it cannot be parsed.
-static bool wants_json(int argc, char **argv)
-{
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int main(int argc, char **argv)
 {
     file_open_standard();
     (void)signal(SIGPIPE, SIG_IGN); // write(2) then fails with EPIPE instead
     mem_reuse_buffers();
     struct err err = ERR_INIT;
-    bool json = wants_json(argc, argv); // run_line changes argv
+    bool json = output_wants_json(argc, argv); // run_line changes argv
     int rc = run_line(argc, argv, &err);
-    if (err.code != ERR_NONE && json) {
-        show_print(json_pack("{s:o}", "error", show_error(&err)));
-    }
-    int flushed = output_flush() ? 0 : errno;
-    if (output_is_closed()) {
-        output_end_by_signal();
-    }
-    if (err.code == ERR_NONE && flushed != 0) {
-        rc = err_exit(err_set_errno(&err, ERR_SYSTEM, flushed, "cannot write the output"));
-    }
-    if (err.code != ERR_NONE) {
-        printable_printf(stderr, "kcast: %s\n", err.text);
-    }
-    return rc;
+    return output_end("kcast", json, rc, &err);
 }

@@ -1,9 +1,12 @@
 #include "client/output.h"
 
+#include "client/show.h"
+#include "common/printable.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 // The errno of the first failure, which stdout itself remembers as a mere flag.
@@ -39,9 +42,37 @@ bool output_is_closed(void)
     return ferror(stdout) && poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-void output_end_by_signal(void)
+static void end_by_signal(void)
 {
     (void)signal(SIGPIPE, SIG_DFL);
     (void)raise(SIGPIPE);
     _exit(128 + SIGPIPE); // when the signal is blocked
+}
+
+bool output_wants_json(int argc, char *const *argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int output_end(const char *program, bool json, int exit_code, struct err *err)
+{
+    if (err->code != ERR_NONE && json) {
+        show_print(json_pack("{s:o}", "error", show_error(err)));
+    }
+    int flushed = output_flush() ? 0 : errno;
+    if (output_is_closed()) {
+        end_by_signal();
+    }
+    if (err->code == ERR_NONE && flushed != 0) {
+        exit_code = err_exit(err_set_errno(err, ERR_SYSTEM, flushed, "cannot write the output"));
+    }
+    if (err->code != ERR_NONE) {
+        printable_printf(stderr, "%s: %s\n", program, err->text);
+    }
+    return exit_code;
 }

@@ -40,8 +40,9 @@ MUST_CHECK int file_write_fd(int fd, const void *data, size_t len, const char *w
                              struct err *err);
 
 // Replaces the file at path: writes path + ".tmp.<thread id>" (mode 0644 less the umask), syncs it
-// when durable is true, and renames it over path. On failure path is as before and no temporary
-// file is left. One exception: when only the sync of the folder fails, the new content is in place.
+// when durable is true, and renames it over path. On failure path is as before, the sentence names
+// path, and no temporary file is left. One exception: when only the sync of the folder fails, the
+// new content is in place.
 MUST_CHECK int file_replace(const char *path, const void *data, size_t len, bool durable,
                             struct err *err);
 
@@ -66,6 +67,10 @@ MUST_CHECK int file_lock(int *ret_fd, const char *path, struct err *err);
 // opened, since a socket with one of these numbers would get what is printed, and libuv aborts when
 // it closes it. Ends the process with exit code 9 on failure.
 void file_open_standard(void);
+
+// Flushes stdout, when everything has been printed. An error when something was not or could not be
+// written, such as ERR_NO_SPACE on a full disk.
+MUST_CHECK int file_flush_stdout(struct err *err);
 
 // Whether stat(2) succeeds on path. Follows links.
 bool file_exists(const char *path);

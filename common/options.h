@@ -77,5 +77,8 @@ void options_release(const struct option_row *table, void *target);
 void options_print(const struct option_row *table, FILE *out);
 // The same for the keys of a section: "url = URL" instead of "--url=URL".
 void options_print_keys(const struct option_row *table, FILE *out);
+// Prints an empty line, a heading and the exit codes of common/exit.h, which are those of all
+// programs, wrapped at the same width.
+void options_print_exit_codes(FILE *out);
 
 #endif

@@ -451,10 +451,11 @@ int main(int argc, char **argv)
     } else if (settings.help) {
         wrap_print(stdout, "usage: kcastd [OPTION…]\n\nServes devices to kcast.\n\noptions:\n");
         options_print(option_table, stdout);
-        rc = EXIT_OK;
+        options_print_exit_codes(stdout);
+        rc = file_flush_stdout(&err) == 0 ? EXIT_OK : failed(&err);
     } else if (settings.version) {
         printable_printf(stdout, "kcastd %s\n", KCAST_VERSION);
-        rc = EXIT_OK;
+        rc = file_flush_stdout(&err) == 0 ? EXIT_OK : failed(&err);
     } else {
         log_init("kcastd", log_level_of(settings.log_level));
         if (strcmp(settings.log_format, "json") == 0) {

@@ -75,6 +75,7 @@ static void print_help(void)
     }
     wrap_print(stdout, "\noptions:\n");
     options_print(option_table, stdout);
+    options_print_exit_codes(stdout);
 }
 
 static int read_plan(const struct message *message, void *plan, struct err *err)
@@ -266,8 +267,10 @@ int main(int argc, char **argv)
     }
     if (rc == 0 && options.help) {
         print_help();
+        rc = file_flush_stdout(&err);
     } else if (rc == 0 && options.version) {
         printable_printf(stdout, "kcast-exec %s\n", KCAST_VERSION);
+        rc = file_flush_stdout(&err);
     } else if (rc == 0 && count == 0) {
         rc = err_set(&err, ERR_USAGE, "a mode is needed; see --help");
     } else if (rc == 0) {

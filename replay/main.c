@@ -1,5 +1,6 @@
 // kcast-replay, which `kcast replay` runs: it searches recorded spaces again in simulated time.
 // This file has the options and turns them into the tasks of replay/tasks.h.
+#include "client/output.h"
 #include "client/policy/costs.h"
 #include "client/policy/policy.h"
 #include "client/policy/risk.h"
@@ -320,6 +321,7 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     char **argument = NULL;
     size_t count = 0;
+    bool json = output_wants_json(argc, argv);
     int rc = options_defaults(option_table, &settings, &err);
 
     if (rc == 0) {
@@ -332,13 +334,7 @@ int main(int argc, char **argv)
     } else if (rc == 0) {
         rc = replay(&settings, argument, count, &err);
     }
-    if (rc == 0 && fflush(stdout) != 0) {
-        rc = err_set(&err, ERR_SYSTEM, "cannot write to stdout");
-    }
-    if (rc != 0) {
-        printable_printf(stderr, "kcast replay: %s\n", err.text);
-    }
     free(argument);
     options_release(option_table, &settings);
-    return rc != 0 ? err_exit(rc) : EXIT_OK;
+    return output_end("kcast replay", json, rc != 0 ? err_exit(rc) : EXIT_OK, &err);
 }

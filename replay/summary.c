@@ -5,6 +5,7 @@
 #include "common/stats.h"
 #include "common/strbuf.h"
 #include "common/utf8.h"
+#include "proto/status_json.h"
 #include "replay/compare.h"
 #include <math.h>
 #include <stdlib.h>
@@ -255,7 +256,7 @@ static void print_object(const struct tasks *t, const struct search_outcome *o, 
 {
     double best = recorded_space_best_log2(t->space[space]);
 
-    fputc('{', out);
+    printable_printf(out, "{\"schema\":%d,", JSON_SCHEMA);
     print_text("space", recorded_space_name(t->space[space]), out);
     fputc(',', out);
     print_text("policy", t->variant[variant].policy, out);

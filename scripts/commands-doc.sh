@@ -43,7 +43,8 @@ the table of errors below; the sentence stands on stderr, too.
 | `kcast measure` | one for each candidate, when it is known: `candidate` (the path, `-` for stdin), `verdict`, `reason`, `speedup`, `ci95` and the rest of the result; `diagnostics`, all messages of the compiler as `file`, `line`, `column`, `severity`, `message`; `compiler_output`, everything that it printed; `advice`; or `error` |
 | `kcast search`, `kcast resume` | each event of the run when it is recorded: `event`, `sequence`, `at`, `body` ([protocol.md](protocol.md) has the bodies, as `run_…`); last the summary, which has no `event` |
 | `kcast status` | one for each daemon: `pool`, `devices`, `jobs`, `shares`, `worker` and the rest; the daemon's `/status.json` is the same, with `worker` null |
-| `kcast export`, `kcast report` | as `--format` says; a `source` that is damaged is null and has `source_error` |
+| `kcast export`, `kcast report` | as `--format` says; a `source` that is damaged is null and has `source_error`. With `--events` each event as `kcast search` prints it, and its name as `kind` too |
+| `kcast replay` | one for each search, by space, policy, strategy, seed and search |
 
 ## Candidates of `pool:FILE.jsonl`
 

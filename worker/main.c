@@ -350,6 +350,7 @@ static void print_help(void)
                "\nsections [endpoint NAME] of the configuration file, one for each endpoint, "
                "with these keys:\n");
     options_print_keys(endpoint_section_table, stdout);
+    options_print_exit_codes(stdout);
 }
 
 int main(int argc, char **argv)
@@ -361,8 +362,10 @@ int main(int argc, char **argv)
     int rc = read_settings(&program.settings, argc, argv, &err);
     if (rc == 0 && program.settings.help) {
         print_help();
+        rc = file_flush_stdout(&err);
     } else if (rc == 0 && program.settings.version) {
         printable_printf(stdout, "kcast-worker %s\n", KCAST_VERSION);
+        rc = file_flush_stdout(&err);
     } else if (rc == 0) {
         rc = run(&program, &err);
     }

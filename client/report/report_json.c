@@ -327,7 +327,8 @@ void report_json_event(struct strbuf *out, const struct run_event *event)
     json_t *object = json_object();
     json_object_set_new(object, "sequence", count(event->sequence));
     json_object_set_new(object, "at", show_number(event->at));
-    json_object_set_new(object, "kind", text(run_event_name(event->kind)));
+    json_object_set_new(object, "event", text(run_event_name(event->kind)));
+    json_object_set_new(object, "kind", text(run_event_name(event->kind))); // its name from before
     add_body(object, event);
     show_add_line(out, show_with_schema(object));
 }

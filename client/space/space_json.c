@@ -44,7 +44,7 @@ void space_json_candidate(struct strbuf *out, const struct space *space, size_t 
     json_object_set_new(object, "features",
                         c->compiled ? show_facts(c->compiled->features, c->compiled->features_count)
                                     : json_object());
-    show_add_line(out, object);
+    show_add_line(out, show_with_schema(object));
 }
 
 int space_json_label(double log2_speedup)

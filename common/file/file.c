@@ -233,23 +233,23 @@ int file_replace_through(const char *path, const char *temp, const void *data, s
     int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     int rc;
     if (fd < 0) {
-        rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be created", temp);
+        rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be created", path);
         goto out;
     }
     made = true;
-    rc = file_write_fd(fd, data, len, temp, err);
+    rc = file_write_fd(fd, data, len, path, err);
     if (rc != 0) {
         goto out;
     }
     if (durable && fsync(fd) != 0) {
-        rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be synced", temp);
+        rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be synced", path);
         goto out;
     }
     // NFS and quotas report some failures only at close. After EINTR Linux has closed all the same.
     rc = close(fd);
     fd = -1;
     if (rc != 0 && errno != EINTR) {
-        rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be closed", temp);
+        rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be closed", path);
         goto out;
     }
     if (rename(temp, path) != 0) {

@@ -4,6 +4,7 @@
 #include "common/exit.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 void file_open_standard(void)
@@ -15,4 +16,14 @@ void file_open_standard(void)
             _exit(EXIT_SYSTEM);
         }
     }
+}
+
+int file_flush_stdout(struct err *err)
+{
+    bool failed = ferror(stdout); // an earlier printf() has failed, whose reason is not known
+    errno = 0;
+    if (fflush(stdout) == 0 && !failed) {
+        return 0;
+    }
+    return err_set_errno(err, ERR_SYSTEM, errno != 0 ? errno : EIO, "cannot write the output");
 }

@@ -1,5 +1,6 @@
 // The rows of an option table for people. What an option is stands in the left column, or, where it
 // is too long for that, on a line of its own above its help.
+#include "common/exit.h"
 #include "common/options.h"
 #include "common/strbuf.h"
 #include "common/wrap.h"
@@ -60,4 +61,16 @@ void options_print(const struct option_row *table, FILE *out)
 void options_print_keys(const struct option_row *table, FILE *out)
 {
     print_rows(table, out, true);
+}
+
+void options_print_exit_codes(FILE *out)
+{
+    size_t width = wrap_width(out);
+    char left[16];
+    wrap_print(out, "\nexit codes:\n");
+#define X(id, value, text)                                                                         \
+    (void)snprintf(left, sizeof(left), "  %3d", value);                                            \
+    wrap_print_columns(out, left, 7, text, width);
+    EXIT_CODES(X)
+#undef X
 }

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,11 +70,36 @@ static void open_files_stay_as_they_are(void **state)
     assert_int_equal(in_child(check_open), 0);
 }
 
+static int check_full(void)
+{
+    struct err err = ERR_INIT;
+    int full = open("/dev/full", O_WRONLY);
+    if (full < 0 || dup2(full, STDOUT_FILENO) != STDOUT_FILENO) {
+        return 1;
+    }
+    if (file_flush_stdout(&err) != 0) { // there is nothing to write
+        return 2;
+    }
+    (void)printf("lost");
+    if (file_flush_stdout(&err) != ERR_NO_SPACE || !strstr(err.text, "cannot write the output")) {
+        return 3;
+    }
+    // What was not written stays told, although there is nothing more to write.
+    return file_flush_stdout(NULL) == 0 ? 4 : 0;
+}
+
+static void what_stdout_does_not_take_is_told(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(check_full), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_files_are_filled_and_still_fail),
         cmocka_unit_test(open_files_stay_as_they_are),
+        cmocka_unit_test(what_stdout_does_not_take_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,13 @@ grep -q -- --strategy out && ! grep -q -- --token-file out || complain "a comman
 says 'followed by one of "add", "revoke", "list"' "$bin/kcast" help token
 says 'did you mean "measure"?' "$bin/kcast" help mesure
 
+for program in kcast kcastd kcast-worker kcast-exec; do # each with all exit codes
+    COLUMNS=100000 "$bin/$program" --help | sed '1,/^exit codes:$/d' >out
+    sed -n 's/^    X([A-Z_]*, \([0-9]*\), "\(.*\)").*/\1  \2/p' "$root/common/exit.h" | while read -r row; do
+        grep -qE "^ +${row%%  *}  " out && grep -qF -- "${row#*  }" out || echo "$program --help does not list exit code $row"
+    done | grep . && bad=1
+done
+
 # On a terminal of any width no line is longer than it, and no word is cut. script(1) makes the terminal.
 plain() { tr -s ' \n' '\n\n' | grep -v '^$'; } # words only
 for program in 'kcast help' 'kcast help search' kcastd kcast-worker kcast-exec 'kcast replay'; do
@@ -87,7 +94,15 @@ rm "$HOME/.config/kernelcast/config"
 import json, sys
 objects = [json.loads(line) for line in sys.stdin]
 assert len(objects) >= 8 and all(o["schema"] == 1 for o in objects), objects' || complain "problem list has no schema"
-for call in 'status --pool tcp://127.0.0.1:1|unreachable|6' 'nonsense|usage|2' 'measure nowhere x.c|not-found|3' 'status --bad|usage|2'; do
+space=$root/docs/h200/spaces/rope.space
+for call in "export $space" "--json replay --seeds 2 --policy all --strategy greedy $space"; do
+    # shellcheck disable=SC2086
+    "$bin/kcast" $call | python3 -c '
+import json, sys
+lines = sys.stdin.readlines()
+assert len(lines) >= 2 and all(line.startswith("{\"schema\":1,") and json.loads(line)["schema"] == 1 for line in lines), lines[0]' || complain "kcast $call has no schema"
+done
+for call in 'replay nowhere.space|not-found|3' 'replay|usage|2' 'status --pool tcp://127.0.0.1:1|unreachable|6' 'nonsense|usage|2' 'measure nowhere x.c|not-found|3' 'status --bad|usage|2'; do
     IFS='|' read -r arguments name code <<<"$call"
     # shellcheck disable=SC2086
     "$bin/kcast" --json $arguments >out 2>err

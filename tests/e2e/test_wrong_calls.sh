@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A table of wrong calls: each ends with the documented exit code of its cause, with one sentence that says what is wrong, and with
 # that sentence as a JSON object when --json is given. A row: exit code | what the sentence says | command. $P is the folder of
-# problems, $N an address where nobody listens, $U a daemon.
+# problems, $R the tree, $N an address where nobody listens, $U a daemon.
 set -u
 . "$(dirname "$0")/../support/until.sh"
 bin=${KCAST_BIN:?} root=${KCAST_ROOT:?}
@@ -15,7 +15,7 @@ trap finish EXIT
 cd "$work"
 bad=0 rows=0
 unset KCAST_POOL KCAST_WORKER KCAST_PROBLEMS XDG_CONFIG_HOME
-export HOME=$work/home PATH=$bin:$PATH P=$root/problems/cpu N=tcp://127.0.0.1:1
+export HOME=$work/home PATH=$bin:$PATH R=$root P=$root/problems/cpu N=tcp://127.0.0.1:1
 mkdir -p home other/broken
 "$bin/kcastd" --listen tcp://127.0.0.1:0 --http 127.0.0.1:0 --devices cpu:1 --sandbox off --state state 2>log &
 daemon=$!
@@ -105,6 +105,8 @@ done <<'TABLE'
 2 | the search has considered | kcast --pool $U --no-worker resume good.run --candidates 1
 2 | --case needs --problem | kcast wisdom x.json --case N=1
 2 | did you mean "search"? | kcast --json searhc
+2 | there is no policy "hope" | kcast --json replay --policy hope $R/docs/h200/spaces/rope.space
+2 | unknown option --sed; did you mean --seed? | kcast --json replay --sed 3
 2 | unknown option --lisen; did you mean --listen? | kcastd --lisen tcp://127.0.0.1:0
 2 | --devices gpu: neither auto nor any of cpu | kcastd --devices gpu --state s1
 2 | now: kcastd takes options only | kcastd now
@@ -139,6 +141,7 @@ done <<'TABLE'
 3 | absent.ini | kcastd --config absent.ini
 3 | config:2: neither 'key = value' nor '[section]' | mkdir -p c/kernelcast; cp home/config c/kernelcast/config; XDG_CONFIG_HOME=$PWD/c kcast status
 3 | absent.run | kcast --json report absent.run
+3 | absent.space | kcast --json replay absent.space
 3 | missing.c | kcast --json --pool $N measure $P/scan missing.c
 6 | no kcastd answers on tcp://127.0.0.1:1 | kcast --pool $N status
 6 | no kcastd answers | kcast --pool $N measure $P/scan x.c
@@ -148,8 +151,17 @@ done <<'TABLE'
 6 | no kcast-worker answers | kcast --pool $U --worker $N forecast $P/scan x.c
 6 | --no-worker was given | kcast --pool $U --no-worker forecast $P/scan x.c
 7 | cannot write the output: No space left on device | kcast help >/dev/full
+7 | cannot write the output: No space left on device | kcast replay --help >/dev/full
+7 | cannot write the output: No space left on device | kcast replay --seeds 1 --policy all $R/docs/h200/spaces/rope.space >/dev/full
+7 | cannot write the output: No space left on device | kcast export $R/docs/h200/spaces/rope.space >/dev/full
+7 | kcastd: cannot write the output: No space left on device | kcastd --help >/dev/full
+7 | cannot write the output: No space left on device | kcastd --version >/dev/full
+7 | kcast-worker: cannot write the output: No space left on device | kcast-worker --help >/dev/full
+7 | kcast-exec: cannot write the output: No space left on device | kcast-exec --help >/dev/full
 9 | cannot write the output: Bad file descriptor | kcast help >&-
 9 | stdin: cannot be read: Bad file descriptor | kcast --pool $N measure $P/scan - <&-
+9 | nodir/x.html: cannot be created: No such file or directory | kcast report good.run -o nodir/x.html
+9 | nodir/x.space: cannot be created: No such file or directory | kcast export good.run --format space -o nodir/x.space
 9 | /proc/x: | kcastd --listen tcp://127.0.0.1:0 --state /proc/x
 12 | Address already in use | kcastd --listen $U --devices cpu:1 --sandbox off --state s2
 12 | Address already in use | kcast-worker --listen $U --state s3

@@ -165,6 +165,7 @@ static void look_at_event(const json_t *object, size_t line)
     assert_int_equal(json_integer_value(json_object_get(object, "sequence")), line + 1);
     const char *kind = json_string_value(json_object_get(object, "kind"));
     assert_non_null(kind);
+    assert_string_equal(json_string_value(json_object_get(object, "event")), kind);
     assert_true(json_is_object(json_object_get(object, "body")));
     if (strcmp(kind, "measured") == 0) { // by name; the body has its number
         const char *verdict = json_string_value(json_object_get(object, "verdict"));
