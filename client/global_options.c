@@ -17,7 +17,8 @@ const struct option_row global_option_rows[] = {
      "daemons to measure with, separated by commas: tcp://HOST:PORT or tls://HOST:PORT "
      "(tls+tcp:// is the same), or dns://NAME:PORT for every address of a name, "
      "dns+tls://NAME:PORT for the same with "
-     "certificates for NAME; all that answer share the work; also $KCAST_POOL"},
+     "certificates for NAME, or file:PATH for the addresses in a file, one a line, that is read "
+     "again every few seconds; all that answer share the work; also $KCAST_POOL"},
     {"worker", 0, OPTION_TEXT, GLOBAL(worker), "URLS", KCAST_DEFAULT_WORKER, 0, 0, NULL,
      "workers to ask for forecasts, separated by commas; the first that answers is taken; also "
      "$KCAST_WORKER"},

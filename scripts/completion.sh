@@ -28,7 +28,7 @@ TEXT
     esac
 }
 
-# PROGRAM COMMAND OPTION: what its value may be, one of "words …", "file", "folder", "generator", "value"; nothing for a flag.
+# PROGRAM COMMAND OPTION: what its value may be, one of "words …", "file", "folder", "generator", "pool", "value"; nothing for a flag.
 _kernelcast_value() {
     case "$1 $2 $3" in
 TEXT
@@ -37,7 +37,7 @@ TEXT
             if ($7 != "-") { kind = "words " $7; gsub(/\|/, " ", kind) }
             else if ($6 ~ /^(FILE|PATH)$/) kind = "file"
             else if ($6 == "DIR") kind = "folder"
-            else if ($4 == "generator") kind = "generator"
+            else if ($4 == "generator" || $4 == "pool") kind = $4
             printf "    \"%s %s --%s\"%s) echo \"%s\" ;;\n", $1, $2, $4, ($5 == "-" ? "" : " | \"" $1 " " $2 " -" $5 "\""), kind
         }' <<<"$table"
     cat <<'TEXT'
@@ -110,6 +110,14 @@ TEXT
         case $current in
         *:*) COMPREPLY=($(compgen -f -- "${current#"$before"}")); compopt -o filenames ;;
         *) COMPREPLY=($(compgen -W "tunable llm exec: pool:" -- "$current")); [[ ${COMPREPLY[*]} != *: ]] || compopt -o nospace ;;
+        esac
+        return
+        ;;
+    pool)
+        case $current in
+        *file:*) COMPREPLY=($(compgen -f -- "${current#"$before"}")); compopt -o filenames ;;
+        *[:,]*) ;;
+        *) COMPREPLY=($(compgen -W "tcp:// tls:// dns:// dns+tls:// file:" -- "$current")); compopt -o nospace ;;
         esac
         return
         ;;

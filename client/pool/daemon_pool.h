@@ -2,8 +2,8 @@
 // there are. Each job goes to the daemon that has the least work per device of the search's device
 // class. When a daemon stays away, is drained or gives up, its unfinished jobs go to the others
 // under the same keys. The first outcome of a job counts; a later one is acknowledged and ignored.
-// With --local or a single url that is no dns:// name there is one daemon, and the pool only passes
-// calls on. Used by searches and commands that submit jobs; it knows nothing of candidates.
+// With --local or a single url, no dns:// name and no file, there is one daemon, and the pool only
+// passes calls on. Used by searches and commands that submit jobs; it knows nothing of candidates.
 // Everything runs on the session's loop, and callbacks never run inside submit.
 #ifndef CLIENT_POOL_DAEMON_POOL_H
 #define CLIENT_POOL_DAEMON_POOL_H
@@ -24,7 +24,7 @@ struct daemon_pool;
 struct daemon_pool_times { // in ms; 0: the default
     uint64_t poll;         // between two STATUS requests to a daemon: 2000
     uint64_t away;         // silence after which a daemon's jobs go to others: 15000
-    uint64_t look_up;      // between two look-ups of dns:// names: 5000
+    uint64_t look_up;      // between two look-ups of names and files: 5000
     uint64_t patience;     // without any daemon, until the pool gives up: JOB_CLIENT_PATIENCE_MS
     const struct clock *clock; // measures silence; NULL: the system's clock
 };

@@ -361,7 +361,7 @@ static void on_tick(uv_timer_t *timer)
     for (size_t i = 0; i < daemon_pool->count; i++) {
         tick_member(daemon_pool->member[i], now);
     }
-    if (!hosts_are_looked_up(daemon_pool->hosts) && hosts_have_names(daemon_pool->hosts) &&
+    if (!hosts_are_looked_up(daemon_pool->hosts) && hosts_may_change(daemon_pool->hosts) &&
         now >= daemon_pool->look_up_ns) {
         hosts_look_up(daemon_pool->hosts, session_loop(daemon_pool->session), on_hosts,
                       daemon_pool);

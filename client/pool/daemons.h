@@ -20,7 +20,8 @@ struct daemon_link {
 struct daemons {
     struct daemon_link *link; // in the order of --pool
     size_t count;
-    bool several; // --pool names several, or a dns:// name: output tells them apart by their urls
+    // --pool names several, a dns:// name or a file: output tells them apart by their urls.
+    bool several;
 };
 
 // Connects to all daemons; to a single url, or with --local, by session_daemon. Fails when none

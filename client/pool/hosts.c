@@ -2,6 +2,7 @@
 // the callback never runs inside hosts_look_up, not even when there is no name to look up.
 #include "client/pool/hosts.h"
 
+#include "common/file.h"
 #include "common/mem.h"
 #include "net/rpc/resolve.h"
 #include "net/url.h"
@@ -11,13 +12,22 @@
 
 #define NAME_SCHEME "dns://"
 #define TLS_NAME_SCHEME "dns+tls://"
+#define FILE_SCHEME "file:"
+
+#define BETWEEN ", \t\r\n" // what divides the entries of a list
+#define FILE_BYTES_MAX ((size_t)1 << 16)
+
+_Static_assert(HOSTS_MAX >= RESOLVE_MAX, "an entry has room for all addresses of a name");
+
+enum entry_kind { ENTRY_URL, ENTRY_NAME, ENTRY_FILE };
 
 struct entry {
     char *text; // the entry as it was given
-    bool name;  // it is dns:// or dns+tls://
-    bool tls;   // it is dns+tls://
-    struct url url;
-    char *address[RESOLVE_MAX]; // the urls of a name's latest addresses, or the entry itself
+    enum entry_kind kind;
+    bool tls;       // it is dns+tls://
+    struct url url; // of a url or a name
+    // The url itself, or the latest urls of a name or a file.
+    char *address[HOSTS_MAX];
     size_t address_count;
 };
 
@@ -40,15 +50,22 @@ static int add_entry(struct hosts *hosts, const char *text, size_t len, struct e
     hosts->entry = xrealloc(hosts->entry, hosts->count + 1, sizeof(*hosts->entry));
     struct entry *entry = &hosts->entry[hosts->count++];
     *entry = (struct entry){.text = xstrndup(text, len)};
+    if (strncmp(entry->text, FILE_SCHEME, strlen(FILE_SCHEME)) == 0) {
+        entry->kind = ENTRY_FILE;
+        return entry->text[strlen(FILE_SCHEME)] != '\0'
+                   ? 0
+                   : err_set(err, ERR_INVALID, "\"%s\" names no file; write " FILE_SCHEME "PATH",
+                             entry->text);
+    }
     entry->tls = strncmp(entry->text, TLS_NAME_SCHEME, strlen(TLS_NAME_SCHEME)) == 0;
-    entry->name = entry->tls || strncmp(entry->text, NAME_SCHEME, strlen(NAME_SCHEME)) == 0;
-    if (!entry->name) {
+    if (!entry->tls && strncmp(entry->text, NAME_SCHEME, strlen(NAME_SCHEME)) != 0) {
         int rc = url_parse(&entry->url, entry->text, err);
         if (rc == 0) {
             entry->address[entry->address_count++] = url_text(&entry->url);
         }
         return rc;
     }
+    entry->kind = ENTRY_NAME;
     char *tcp =
         xasprintf("tcp://%s", entry->text + strlen(entry->tls ? TLS_NAME_SCHEME : NAME_SCHEME));
     int rc = url_parse(&entry->url, tcp, NULL);
@@ -63,8 +80,8 @@ int hosts_create(struct hosts **ret, const char *list, struct err *err)
     struct hosts *hosts = xcalloc(1, sizeof(*hosts));
     int rc = 0;
     while (*list != '\0' && rc == 0) {
-        list += strspn(list, ", ");
-        size_t len = strcspn(list, ", ");
+        list += strspn(list, BETWEEN);
+        size_t len = strcspn(list, BETWEEN);
         if (len > 0) {
             rc = add_entry(hosts, list, len, err);
         }
@@ -118,10 +135,10 @@ void hosts_free(struct hosts *hosts)
     free(hosts);
 }
 
-bool hosts_have_names(const struct hosts *hosts)
+bool hosts_may_change(const struct hosts *hosts)
 {
     for (size_t i = 0; i < hosts->count; i++) {
-        if (hosts->entry[i].name) {
+        if (hosts->entry[i].kind != ENTRY_URL) {
             return true;
         }
     }
@@ -130,7 +147,60 @@ bool hosts_have_names(const struct hosts *hosts)
 
 bool hosts_are_several(const struct hosts *hosts)
 {
-    return hosts->count > 1 || hosts_have_names(hosts);
+    return hosts->count > 1 || hosts_may_change(hosts);
+}
+
+// ---- files ----
+
+// Reads the urls of a file into ret->address, also before a failure.
+static int read_urls(struct entry *ret, const char *path, struct err *err)
+{
+    struct bytes bytes = {0};
+    int rc = file_read(&bytes, path, FILE_BYTES_MAX, err);
+    if (rc != 0) {
+        return rc;
+    }
+    const char *text = (const char *)bytes.data, *at = text;
+    size_t line = 1;
+    while (rc == 0 && *at != '\0') {
+        size_t len = strcspn(at, BETWEEN);
+        char *word = xstrndup(at, len);
+        struct url url;
+        if (len > 0) {
+            rc = url_parse(&url, word, err);
+        }
+        if (rc != 0) {
+            err_wrap(err, "%s:%zu", path, line);
+        } else if (len > 0 && ret->address_count < HOSTS_MAX) {
+            ret->address[ret->address_count++] = url_text(&url);
+        }
+        free(word);
+        at += len;
+        line += *at == '\n';
+        at += *at != '\0';
+    }
+    if (rc == 0 && (ret->address_count == 0 || at != text + bytes.len)) {
+        rc = err_set(err, ERR_INVALID,
+                     "%s: no list of addresses; it is to have a tcp:// or tls:// url in each line",
+                     path);
+    }
+    bytes_clear(&bytes);
+    return rc;
+}
+
+static void read_entry(struct hosts *hosts, struct entry *entry)
+{
+    struct entry new = {0};
+    struct err err = ERR_INIT;
+    if (read_urls(&new, entry->text + strlen(FILE_SCHEME), &err) == 0) {
+        forget_addresses(entry);
+        memcpy(entry->address, new.address, sizeof(new.address));
+        entry->address_count = new.address_count;
+        return;
+    }
+    forget_addresses(&new);
+    err_set(&hosts->why, err.code, "%s%s", err.text,
+            entry->address_count > 0 ? "; going on with the addresses that it had" : "");
 }
 
 // ---- looking up ----
@@ -211,7 +281,10 @@ static void on_begin(uv_timer_t *timer)
 
 static void look_up_next(struct hosts *hosts)
 {
-    while (hosts->next < hosts->count && !hosts->entry[hosts->next].name) {
+    while (hosts->next < hosts->count && hosts->entry[hosts->next].kind != ENTRY_NAME) {
+        if (hosts->entry[hosts->next].kind == ENTRY_FILE) {
+            read_entry(hosts, &hosts->entry[hosts->next]);
+        }
         hosts->next++;
     }
     struct err err = ERR_INIT;

@@ -84,14 +84,15 @@ fi
 
 export KCASTD=$bin/kcastd KCAST_STATE=$work/pools KCASTD_OPTIONS='--listen=tcp://127.0.0.1:0 --devices=cpu:1'
 export HOME=$work
-# submit NAME OPTION…: an allocation; its addresses are in $work/NAME when this returns. Sets $job.
+# submit NAME NODES OPTION…: an allocation; the addresses of all its NODES are in $work/NAME when this returns. Sets $job.
 submit() {
-    local name=$1
-    shift
+    local name=$1 nodes=$2
+    shift 2
     export KCAST_POOL_FILE=$work/$name
     job=$(sbatch --parsable --time=10 --chdir="$work" "$@" "$root/deploy/slurm/kernelcast.sbatch") || fail 'sbatch refuses'
     jobs+=("$job")
-    until_true "no pool $name comes up" test -s "$work/$name"
+    complete() { [ "$(grep -c '^tcp://127.0.0.1:' "$work/$name" 2>/dev/null)" = "$nodes" ]; }
+    until_true "no pool $name of $nodes comes up" complete
 }
 gone() { [ -z "$(squeue -h -j "$1" 2>/dev/null)" ]; }
 kcast() { "$bin/kcast" --no-worker "$@"; }
@@ -104,10 +105,10 @@ search() {
 measured_at() { kcast export "$work/$1.run" --events | grep '"measured"' | grep -c "\"pool\":\"$2\""; }
 
 # A search through the pool of one allocation with two hosts.
-submit pool --nodes=2
-[ "$(tr ',' '\n' <"$work/pool" | sort -u | grep -c '^tcp://127.0.0.1:')" -eq 2 ] || fail "two addresses were expected: $(cat "$work/pool")"
-for n in 1 2; do kcast --pool "$(cut -d, -f$n "$work/pool")" status | grep -q 'cpu0 *ready' || fail "daemon $n is not ready"; done
-search a "$(cat "$work/pool")" --candidates 3 --seed 1 || fail 'the search fails'
+submit pool 2 --nodes=2
+[ "$(sort -u "$work/pool" | grep -c '^tcp://127.0.0.1:')" -eq 2 ] || fail "two addresses were expected: $(cat "$work/pool")"
+for n in 1 2; do kcast --pool "$(sed -n ${n}p "$work/pool")" status | grep -q 'cpu0 *ready' || fail "daemon $n is not ready"; done
+search a "file:$work/pool" --candidates 3 --seed 1 || fail 'the search fails'
 grep -q 'considered 3' "$work/search-a.log" || fail 'the search has not considered all'
 
 # The signal that comes before the time limit: both daemons end in good order, and so does the job.
@@ -120,9 +121,9 @@ until_true 'the nodes do not become idle again' idle
 [ "$(stat -c %a "$work/pools/n1")" = 700 ] || fail 'others may read the ledger'
 
 # Two allocations, one search over both; one is cancelled while its device measures. The search says so and ends on the other.
-submit pool1 --nodelist=n1
+submit pool1 1 --nodelist=n1
 first=$(cat "$work/pool1")
-submit pool2 --nodelist=n2
+submit pool2 1 --nodelist=n2
 second=$(cat "$work/pool2") cancelled=$job
 search b "$first,$second" --candidates 24 --seed 2 &
 search=$!
@@ -141,7 +142,7 @@ grep -qE "$second.* [1-9][0-9]* of its [0-9]+ jobs go to others" "$work/search-b
 [ "$(measured_at b "$first")" -gt 0 ] || fail 'the first allocation has measured nothing'
 
 # The next allocation of that node goes on with the jobs that were waiting, and the next search measures on both again.
-submit pool2 --nodelist=n2
+submit pool2 1 --nodelist=n2
 second=$(cat "$work/pool2")
 grep -q 'jobs-reloaded unfinished=[1-9]' "$work/pools/n2.log" || fail 'the next daemon has forgotten the jobs'
 done_there() { ! kcast --pool "$second" --json jobs | grep -qE '"state":"(queued|compiling|ready|running)"'; }

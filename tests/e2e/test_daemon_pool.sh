@@ -42,6 +42,25 @@ kcast -q measure "$hill" "$hill/baseline.c" "$hill/baseline.c" >"$dir/measured" 
 # ---- a name that stands for daemons ----
 "$bin/kcast" -q --pool="dns://localhost:${a_url##*:}" measure "$hill" "$hill/baseline.c" >/dev/null || die "measure by a name"
 
+# ---- a file of addresses: a daemon that joins while the only one is drained does what waits ----
+echo "$a_url" >"$dir/pool"
+"$bin/kcast" --pool="$a_url" --json status | sed -n 's/.*"devices":\[{[^}]*"name":"\([^"]*\)".*/\1/p' >"$dir/device"
+kcast drain "$a_url/$(cat "$dir/device")" --reason 'new fan' || die "drain of a"
+"$bin/kcast" --no-worker --pool="file:$dir/pool" measure "$hill" "$hill/baseline.c" --fresh >"$dir/measured" 2>"$dir/file.err" &
+client=$!
+says() { grep -q -- "$1" "$dir/file.err"; }
+within 60 says 'is draining (new fan)' || die "measure by a file does not wait: $(cat "$dir/file.err")"
+mv "$dir/pool" "$dir/away"
+within 60 says 'pool: cannot be opened.*; going on with the addresses that it had' || die "nobody said that the file is missing: $(cat "$dir/file.err")"
+printf '%s\n%s\n' "$a_url" "$b_url" >"$dir/away"
+mv "$dir/away" "$dir/pool"
+wait $client || die "measure by a file ended with $?: $(cat "$dir/file.err")"
+client=
+says "the devices of $a_url rest; 1 of its jobs go to others" && [ "$(grep -c 'cannot be opened' "$dir/file.err")" -eq 1 ] || die "measure by a file says: $(cat "$dir/file.err")"
+kcast undrain "$a_url/$(cat "$dir/device")" || die "undrain of a"
+"$bin/kcast" --pool="file:$dir/pool" status >"$dir/status" || die "status by a file"
+grep -q '^total 2 of 2 daemons answer, ' "$dir/status" || die "status by a file: $(cat "$dir/status")"
+
 # ---- one status of both ----
 kcast status >"$dir/status"
 [ "$(grep -c '^daemon tcp' "$dir/status")" -eq 2 ] || die "status: $(cat "$dir/status")"

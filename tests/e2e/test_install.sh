@@ -76,6 +76,8 @@ completes 'kcast search cpu/conv2d' 'kcast search cpu/con'
 completes 'kcast measure scan README.md' 'kcast measure scan READM'
 completes 'kcast search -g tunable' 'kcast search -g tun'
 completes 'kcast search --generator=pool:README.md' 'kcast search --generator=pool:READM'
+completes 'kcast --pool file:README.md' 'kcast --pool file:READM'
+completes 'kcast --pool=tcp://x:1,file:README.md' 'kcast --pool=tcp://x:1,file:READM'
 completes 'kcastd --sandbox=off' 'kcastd --sandbox=of'
 offers search kcast sea
 offers 'list check new' kcast problem ''
@@ -91,6 +93,8 @@ offers 'text json' kcastd --log-format ''
 offers probe kcast-exec pro
 offers README.md kcast measure README
 offers --pool= kcast measure --poo
+offers 'tcp:// tls:// dns:// dns+tls:// file:' kcast --pool ''
+offers '' kcast --pool tcp://x:
 offers 'tunable llm exec: pool:' kcast search --generator ''
 offers README.md kcast budget tenant READ
 if command -v fish >/dev/null; then

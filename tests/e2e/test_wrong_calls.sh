@@ -130,6 +130,9 @@ done <<'TABLE'
 3 | no job 99999 at tcp | kcast --pool $U jobs 99999
 3 | no job 99999 at tcp | kcast --json --pool $U job 99999
 3 | no port | kcast --pool tcp://nowhere status
+3 | pool.txt: cannot be opened | kcast --pool file:pool.txt status
+3 | x.c:1: "int" is no url | kcast --pool file:x.c --no-worker measure $P/scan x.c
+3 | "file:" names no file; write file:PATH | kcast --pool file: status
 3 | good.run exists already | kcast --pool $U --no-worker search $P/scan --run good.run
 3 | absent.run | kcast --pool $N resume absent.run
 3 | garbage.run | kcast --pool $N resume garbage.run

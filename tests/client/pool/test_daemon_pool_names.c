@@ -2,6 +2,7 @@
 #include "tests/client/pool/daemon_pool_fixture.h"
 
 #include "client/pool/hosts.h"
+#include "common/file.h"
 #include "tests/client/pool/fake_names.h"
 
 // Without certificates no tls:// url can be called, however it is named.
@@ -69,6 +70,24 @@ static void addresses_behind_a_name_come_and_go(void **state)
     end(f);
 }
 
+// Has jobs done until the second daemon has done one. Returns how many.
+static size_t use_until_second_answers(struct fixture *f)
+{
+    size_t next = 0;
+    for (; answers_of(f, 1, 0, next) == 0; next += 2) {
+        if (next == JOBS) {
+            fail_msg("the second address is not used");
+        }
+        submit(f, next, next + 2, JOB_MEASURE);
+        run_until(f, next + 2);
+        for (int i = 0; i < 20; i++) {
+            struct err err = ERR_INIT;
+            assert_int_equal(daemon_pool_run_once(f->daemon_pool, &err), 0);
+        }
+    }
+    return next;
+}
+
 // With the default times, within five seconds.
 static void address_that_a_name_gets_is_used_soon(void **state)
 {
@@ -86,17 +105,41 @@ static void address_that_a_name_gets_is_used_soon(void **state)
     open_daemon_pool_still(f, "soon");
     set_name("127.0.0.2", "127.0.0.3");
     clock_fake_advance(&f->clock, 5 * NS_PER_S);
-    for (size_t next = 0; answers_of(f, 1, 0, next) == 0; next += 2) {
-        if (next == JOBS) {
-            fail_msg("the second address is not used");
-        }
-        submit(f, next, next + 2, JOB_MEASURE);
-        run_until(f, next + 2);
-        for (int i = 0; i < 20; i++) {
-            assert_int_equal(daemon_pool_run_once(f->daemon_pool, &err), 0);
-        }
-    }
+    (void)use_until_second_answers(f);
     free(second);
+    end(f);
+}
+
+// As with a name; and a file that goes away takes no daemon with it.
+static void address_that_a_file_gets_is_used_soon(void **state)
+{
+    (void)state;
+    struct fixture *f = begin(&usual, &usual);
+    char *folder, *path, *list;
+    assert_int_equal(file_make_temp_dir(&folder, "pool", NULL), 0);
+    path = xasprintf("%s/list", folder);
+    free(f->options.pool);
+    f->options.pool = xasprintf("file:%s", path);
+    assert_int_equal(file_replace(path, f->fake[0].pool, strlen(f->fake[0].pool), false, NULL), 0);
+    open_daemon_pool_still(f, "file");
+    list = xasprintf("%s\n%s\n", f->fake[0].pool, f->fake[1].pool);
+    assert_int_equal(file_replace(path, list, strlen(list), false, NULL), 0);
+    clock_fake_advance(&f->clock, 5 * NS_PER_S);
+    size_t next = use_until_second_answers(f);
+    assert_int_equal(file_remove_tree(folder, NULL), 0);
+    for (int i = 0; i < 2; i++) { // the second time it is known
+        clock_fake_advance(&f->clock, 5 * NS_PER_S);
+        run_until_said(f, "; going on with the addresses that it had");
+        submit(f, next, next + 4, JOB_MEASURE);
+        run_until(f, next + 4);
+        next += 4;
+    }
+    assert_int_equal(said(f, "going on with the addresses that it had"), 1);
+    assert_true(answers_of(f, 0, next - 8, next) > 0);
+    assert_true(answers_of(f, 1, next - 8, next) > 0);
+    free(folder);
+    free(path);
+    free(list);
     end(f);
 }
 
@@ -141,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_behind_a_name_come_and_go),
         cmocka_unit_test(address_that_a_name_gets_is_used_soon),
+        cmocka_unit_test(address_that_a_file_gets_is_used_soon),
         cmocka_unit_test(without_certificates_tls_urls_are_an_error),
         cmocka_unit_test(address_behind_two_names_counts_for_each),
     };

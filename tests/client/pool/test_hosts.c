@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "client/pool/hosts.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
 #include "net/rpc/resolve.h"
@@ -25,11 +26,11 @@ static struct hosts *create(const char *list)
     return hosts;
 }
 
-static void a_list_is_one_daemon_or_several_and_has_names_or_none(void **state)
+static void a_list_is_one_daemon_or_several_and_may_change_or_not(void **state)
 {
     static const struct {
         const char *list;
-        bool several, names;
+        bool several, change;
     } cases[] = {
         {"tcp://a:1", false, false},
         {"tls://[::1]:7000", false, false},
@@ -39,12 +40,14 @@ static void a_list_is_one_daemon_or_several_and_has_names_or_none(void **state)
         {"dns://pool:1", true, true}, // it may have several addresses at any time
         {"dns+tls://pool:1", true, true},
         {"tcp://a:1,dns://pool:1", true, true},
+        {"tcp://a:1\ntcp://b:1\n", true, false}, // as a file of addresses has it
+        {"file:/nowhere", true, true},           // it is not read yet
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct hosts *hosts = create(cases[i].list);
         assert_int_equal(hosts_are_several(hosts), cases[i].several);
-        assert_int_equal(hosts_have_names(hosts), cases[i].names);
+        assert_int_equal(hosts_may_change(hosts), cases[i].change);
         assert_false(hosts_are_looked_up(hosts));
         hosts_free(hosts);
     }
@@ -82,6 +85,7 @@ static void the_wrong_entry_of_a_list_is_named(void **state)
         {"dns://pool:1x", "write dns://NAME:PORT"},
         {"tls://a:1,dns+tls://pool", "\"dns+tls://pool\" names no daemons; write dns+tls://NAME"},
         {"dns+tls:pool:1", "is no url"},
+        {"tcp://a:1,file:", "\"file:\" names no file; write file:PATH"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -235,6 +239,133 @@ static void the_first_name_that_is_not_known_is_the_reason_and_others_count(void
     strbuf_release(&looked.urls);
 }
 
+// ---- files ----
+
+struct list_file {
+    char *folder, *path, *entry; // entry is file:PATH
+};
+
+static struct list_file list_file_create(void)
+{
+    struct list_file ret;
+    assert_int_equal(file_make_temp_dir(&ret.folder, "hosts", NULL), 0);
+    ret.path = xasprintf("%s/pool", ret.folder);
+    ret.entry = xasprintf("file:%s", ret.path);
+    return ret;
+}
+
+static void list_file_free(struct list_file *list_file)
+{
+    assert_int_equal(file_remove_tree(list_file->folder, NULL), 0);
+    free(list_file->folder);
+    free(list_file->path);
+    free(list_file->entry);
+}
+
+static void write_list(const struct list_file *list_file, const char *text, size_t len)
+{
+    assert_int_equal(file_replace(list_file->path, text, len, false, NULL), 0);
+}
+
+static void a_file_stands_for_what_it_holds_when_it_is_read(void **state)
+{
+    (void)state;
+    struct list_file file = list_file_create();
+    char *list = xasprintf("tcp://z:1,%s,tcp://b:2", file.entry);
+    struct hosts *hosts = create(list);
+    struct looked looked = looked_init();
+    static const struct {
+        const char *text, *urls;
+    } cases[] = {
+        {"tcp://a:1\n", "tcp://z:1 tcp://a:1 tcp://b:2 "},
+        {"tcp://a:1\ntls+tcp://[::1]:007\n", "tcp://z:1 tcp://a:1 tls://[::1]:7 tcp://b:2 "},
+        {"\n  tcp://c:3 \r\n\n\ttcp://b:2", "tcp://z:1 tcp://c:3 tcp://b:2 "},
+        {"tcp://a:1,tcp://c:3\n", "tcp://z:1 tcp://a:1 tcp://c:3 tcp://b:2 "},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        write_list(&file, cases[i].text, strlen(cases[i].text));
+        look_up(hosts, &looked);
+        expect(&looked, cases[i].urls);
+        assert_int_equal(looked.why.code, ERR_NONE);
+    }
+    hosts_free(hosts);
+    free(list);
+    list_file_free(&file);
+    strbuf_release(&looked.urls);
+}
+
+static void a_file_that_is_missing_or_damaged_keeps_the_addresses_that_it_had(void **state)
+{
+    (void)state;
+    struct list_file file = list_file_create();
+    struct hosts *hosts = create(file.entry);
+    struct looked looked = looked_init();
+    look_up(hosts, &looked);
+    assert_int_equal(looked.count, 0);
+    assert_int_equal(looked.why.code, ERR_NOT_FOUND);
+    assert_non_null(strstr(looked.why.text, file.path));
+    assert_null(strstr(looked.why.text, "going on"));
+    static const struct {
+        const char *text, *words;
+        size_t len;
+    } cases[] = {
+        {"", "/pool: no list of addresses", 0},
+        {"\n \n", "/pool: no list of addresses", 3},
+        {"tcp://b:2\ntcp://c:", "/pool:2: ", 18},
+        {"tcp://b:2\n\nfile:/etc/hosts\n", "/pool:3: \"file:/etc/hosts\" is no url", 27},
+        {"tcp://b:2\ndns://c:2\n", "/pool:2: \"dns://c:2\" is no url", 21},
+        {"tcp://b:2\n\0tcp://c:3\n", "/pool: no list of addresses", 21},
+    };
+    for (size_t i = 0; i <= ARRAY_LEN(cases); i++) {
+        write_list(&file, "tcp://a:1\ntcp://a:2\n", 20);
+        look_up(hosts, &looked);
+        assert_int_equal(looked.why.code, ERR_NONE); // what was wrong before is over
+        if (i < ARRAY_LEN(cases)) {
+            write_list(&file, cases[i].text, cases[i].len);
+        } else {
+            assert_int_equal(unlink(file.path), 0);
+        }
+        look_up(hosts, &looked);
+        expect(&looked, "tcp://a:1 tcp://a:2 ");
+        const char *words = i < ARRAY_LEN(cases) ? cases[i].words : "/pool: cannot be opened";
+        if (!strstr(looked.why.text, words)) {
+            fail_msg("\"%s\" does not say \"%s\"", looked.why.text, words);
+        }
+        assert_non_null(strstr(looked.why.text, "; going on with the addresses that it had"));
+    }
+    hosts_free(hosts);
+    list_file_free(&file);
+    strbuf_release(&looked.urls);
+}
+
+static void more_addresses_in_a_file_than_there_is_room_for_are_left_out(void **state)
+{
+    (void)state;
+    struct list_file file = list_file_create();
+    struct hosts *hosts = create(file.entry);
+    struct looked looked = looked_init();
+    struct strbuf text = STRBUF_INIT;
+    for (int i = 1; i <= HOSTS_MAX + 3; i++) {
+        strbuf_addf(&text, "tcp://h:%d\n", i);
+    }
+    write_list(&file, strbuf_text(&text), text.len);
+    look_up(hosts, &looked);
+    assert_int_equal(looked.count, HOSTS_MAX);
+    assert_int_equal(looked.why.code, ERR_NONE);
+    strbuf_reset(&text);
+    while (text.len <= 1 << 16) {
+        strbuf_adds(&text, "tcp://h:1\n");
+    }
+    write_list(&file, strbuf_text(&text), text.len);
+    look_up(hosts, &looked);
+    assert_int_equal(looked.count, HOSTS_MAX);
+    assert_int_equal(looked.why.code, ERR_LIMIT);
+    strbuf_release(&text);
+    hosts_free(hosts);
+    list_file_free(&file);
+    strbuf_release(&looked.urls);
+}
+
 static void more_addresses_and_urls_than_there_is_room_for_are_left_out(void **state)
 {
     (void)state;
@@ -284,7 +415,7 @@ static void a_look_up_that_is_given_up_calls_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_is_one_daemon_or_several_and_has_names_or_none),
+        cmocka_unit_test(a_list_is_one_daemon_or_several_and_may_change_or_not),
         cmocka_unit_test(a_list_of_nothing_says_what_to_write),
         cmocka_unit_test(the_wrong_entry_of_a_list_is_named),
         cmocka_unit_test(a_host_of_the_longest_name_is_taken_and_a_longer_one_is_not),
@@ -293,6 +424,9 @@ int main(void)
         cmocka_unit_test(a_name_stands_for_all_its_addresses_at_its_place),
         cmocka_unit_test(a_name_that_is_lost_keeps_the_addresses_that_it_had),
         cmocka_unit_test(the_first_name_that_is_not_known_is_the_reason_and_others_count),
+        cmocka_unit_test(a_file_stands_for_what_it_holds_when_it_is_read),
+        cmocka_unit_test(a_file_that_is_missing_or_damaged_keeps_the_addresses_that_it_had),
+        cmocka_unit_test(more_addresses_in_a_file_than_there_is_room_for_are_left_out),
         cmocka_unit_test(more_addresses_and_urls_than_there_is_room_for_are_left_out),
         cmocka_unit_test(a_look_up_that_is_given_up_calls_nobody),
     };
