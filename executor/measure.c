@@ -1,6 +1,8 @@
 // The order of the steps:
 //   1. load everything;
-//   2. verify the candidate on the check cases, the hidden cases and the benchmark cases;
+//   2. verify the candidate on the check and the hidden cases, from the one that is least work to
+//      the one that is most, since a wrong candidate ends at its first failure, and then on the
+//      benchmark cases; contents are named by a case's index, so nothing else depends on the order;
 //   3. time it against the baseline on the benchmark cases, each launch on contents that its arm
 //      has never seen;
 //   4. compare its times with the floor, the least time that the machine's peak rates allow;
@@ -72,15 +74,49 @@ static int start(struct sequence *s, struct err *err)
     return rc;
 }
 
-static int verify_shapes(struct sequence *s, const struct shape_case *shape, size_t count,
-                         uint64_t first_index, struct err *err)
+// A case that is verified and not timed.
+struct untimed_case {
+    const struct shape_case *shape;
+    uint64_t index;
+    double work; // operations and bytes; infinite when they are not known
+};
+
+static int compare_work(const void *a, const void *b)
 {
+    const struct untimed_case *x = a, *y = b;
+
+    return x->work != y->work ? (x->work < y->work ? -1 : 1)
+                              : (x->index > y->index) - (x->index < y->index);
+}
+
+static void add_untimed(const struct problem *problem, const struct shape_case *shape, size_t count,
+                        uint64_t first_index, struct untimed_case *list, size_t *ret_count)
+{
+    for (size_t i = 0; i < count; i++) {
+        double flops, bytes;
+        struct err ignored = ERR_INIT;
+        bool known = problem_work(problem, &shape[i], &flops, &bytes, &ignored) == 0;
+
+        list[(*ret_count)++] = (struct untimed_case){
+            .shape = &shape[i], .index = first_index + i, .work = known ? flops + bytes : INFINITY};
+    }
+}
+
+// Verifies the check and the hidden cases.
+static int verify_untimed(struct sequence *s, struct err *err)
+{
+    const struct problem *problem = s->measurement.problem;
+    struct untimed_case list[PROBLEM_CASE_MAX + PROBLEM_HIDDEN_CASES];
+    size_t count = 0;
     int rc = 0;
 
+    add_untimed(problem, problem->check, problem->check_count, 0, list, &count);
+    add_untimed(problem, s->hidden, s->hidden_count, HIDDEN_INDEX, list, &count);
+    qsort(list, count, sizeof(*list), compare_work);
     for (size_t i = 0; i < count && rc == 0; i++) {
         struct measure_case of;
 
-        rc = case_init(s, &of, &shape[i], first_index + i, err);
+        rc = case_init(s, &of, list[i].shape, list[i].index, err);
         if (rc == 0) {
             rc = s->ops->verify(s->machine, of.data, false, err);
         }
@@ -183,7 +219,6 @@ static int check_floor(struct sequence *s)
 
 static int run_all(struct sequence *s, struct err *err)
 {
-    const struct problem *problem = s->measurement.problem;
     int rc = s->ops->open(s->machine, &s->measurement, err);
 
     if (rc != 0) {
@@ -193,11 +228,7 @@ static int run_all(struct sequence *s, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = verify_shapes(s, problem->check, problem->check_count, 0, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = verify_shapes(s, s->hidden, s->hidden_count, HIDDEN_INDEX, err);
+    rc = verify_untimed(s, err);
     if (rc != 0) {
         return rc;
     }

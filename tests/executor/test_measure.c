@@ -18,7 +18,8 @@
     "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\":"        \
     "[\"N\"], \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"            \
     "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"N\"],"            \
-    "\"tolerance\": 4}], \"cases\": {\"check\": [{\"N\": 1}, {\"N\": 100}], \"bench\": ["          \
+    "\"tolerance\": 4}], \"cases\": {\"check\": [{\"N\": 100}, {\"N\": 1}, {\"N\": 7}], "          \
+    "\"bench\": ["                                                                                 \
     "{\"params\": {\"N\": 1000}, \"weight\": 0.5}, {\"params\": {\"N\": 2000}, \"weight\": 0.5}]," \
     "\"hidden\": {\"N\": {\"min\": 7, \"max\": 7}}},"                                              \
     "\"cache\": \"warm\", \"work\": {\"flops\": \"N\", \"bytes\": \"8*N\"}}"
@@ -260,6 +261,7 @@ static struct measure_outcome run(const struct measure_ops *with, struct fake *f
     return ret;
 }
 
+// Of the check cases, 0 has 100 elements, 1 has 1 and 2 has 7, as many as each hidden case.
 static void the_steps_follow_each_other(void **state)
 {
     struct measure_plan plan = plan_of(true);
@@ -268,8 +270,8 @@ static void the_steps_follow_each_other(void **state)
 
     (void)state;
     assert_string_equal(fake.log.data,
-                        "open start(4) check 0 check 1 check 1000 check 1001 check 1002 check 1003 "
-                        "bench 2000 bench 2001 time 2000 time 2001 "
+                        "open start(4) check 1 check 2 check 1000 check 1001 check 1002 check 1003 "
+                        "check 0 bench 2000 bench 2001 time 2000 time 2001 "
                         "control 2000 time 2000 outcome");
     assert_int_equal(ret.result->verdict, VERDICT_FASTER);
     assert_null(ret.result->reason);
@@ -344,6 +346,21 @@ static void an_error_gives_no_outcome(void **state)
         strbuf_release(&fake.log);
         free(text);
     }
+}
+
+// What a case is named by stays its own, so the least work is first without any other difference.
+static void a_wrong_candidate_ends_at_the_case_that_is_least_work(void **state)
+{
+    struct measure_plan plan = plan_of(true);
+    struct fake fake = good();
+
+    (void)state;
+    fake.failing = "check";
+    fake.with = MEASURE_STOP;
+    struct measure_outcome ret = run(&ops, &fake, &plan);
+    assert_string_equal(fake.log.data, "open start(4) check 1 outcome");
+    message_clear(&measure_outcome_message, &ret);
+    strbuf_release(&fake.log);
 }
 
 static void a_problem_that_cannot_be_read_is_an_error(void **state)
@@ -443,6 +460,7 @@ int main(void)
         cmocka_unit_test(without_control_there_is_none),
         cmocka_unit_test(the_candidate_s_failure_ends_it_with_a_verdict),
         cmocka_unit_test(an_error_gives_no_outcome),
+        cmocka_unit_test(a_wrong_candidate_ends_at_the_case_that_is_least_work),
         cmocka_unit_test(a_problem_that_cannot_be_read_is_an_error),
         cmocka_unit_test(times_below_the_floor_are_quarantined),
         cmocka_unit_test(who_hides_time_is_quarantined_and_who_is_disturbed_is_not),
