@@ -104,7 +104,7 @@ static void write_devices(struct strbuf *out, const struct devices *devices, uin
         sample(out, "device_held_seconds_total", "device", device->name, NULL, NULL,
                clock_seconds(device->held_ns + running_ns));
     }
-    begin(out, "device_runs_total", "counter", "Runs on a device that ended in a report.");
+    begin(out, "device_runs_total", "counter", "Runs on a device that ended in an outcome.");
     for (size_t i = 0; i < devices->count; i++) {
         sample(out, "device_runs_total", "device", devices->device[i].name, NULL, NULL,
                (double)devices->device[i].jobs_done);

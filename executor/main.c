@@ -65,7 +65,7 @@ static void print_help(void)
     };
     size_t width = wrap_width(stdout);
     wrap_print(stdout, "usage: kcast-exec [OPTION…] MODE [GPU]\n\n"
-                       "Started by kcastd. A plan comes on stdin, a report goes to stdout, both "
+                       "Started by kcastd. A plan comes on stdin, an outcome goes to stdout, both "
                        "packed; modes that serve do so until stdin ends, in frames of four bytes "
                        "of length and the message.\n\nmodes:\n");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -96,7 +96,7 @@ static int write_outcome(const struct message *message, void *outcome, struct er
     int rc = message_pack(message, outcome, &packed, err);
 
     if (rc == 0) {
-        rc = file_write_fd(STDOUT_FILENO, packed.data, packed.len, "the report", err);
+        rc = file_write_fd(STDOUT_FILENO, packed.data, packed.len, "the outcome", err);
     }
     strbuf_release(&packed);
     message_clear(message, outcome);

@@ -322,7 +322,8 @@ static int check_digest(const struct digest *named, const struct digest *expecte
     return 0;
 }
 
-int result_check(const struct result *result, const struct result_subject *subject, struct err *err)
+int result_check(const struct result *result, const struct result_expectation *expectation,
+                 struct err *err)
 {
     if (result->verdict == VERDICT_NONE || !verdict_known(result->verdict)) {
         return err_set(err, ERR_PROTOCOL, "verdict %llu", (unsigned long long)result->verdict);
@@ -336,17 +337,17 @@ int result_check(const struct result *result, const struct result_subject *subje
     }
     rc = rc == 0 ? check_parts(result, err) : rc;
     if (rc == 0 && ratio) {
-        rc = check_agreement(result, subject ? subject->precision_log2 : (double)NAN, err);
+        rc = check_agreement(result, expectation ? expectation->precision_log2 : (double)NAN, err);
     }
     rc = rc == 0 && result->compiled ? check_compilation(result->compiled, err) : rc;
-    if (rc != 0 || !subject) {
+    if (rc != 0 || !expectation) {
         return rc;
     }
-    rc = check_digest(&result->problem, &subject->problem, "problem", err);
+    rc = check_digest(&result->problem, &expectation->problem, "problem", err);
     if (rc != 0) {
         return rc;
     }
-    return check_digest(&result->candidate, &subject->candidate, "candidate", err);
+    return check_digest(&result->candidate, &expectation->candidate, "candidate", err);
 }
 
 int compiled_check(const struct compiled *compiled, struct err *err)

@@ -11,7 +11,7 @@
 #define RESULT_LOG2_MAX 40.0 // a speedup of 2^40 or its inverse is no measurement
 
 // What a result has to be about.
-struct result_subject {
+struct result_expectation {
     struct digest problem;   // blob; zero: not known
     struct digest candidate; // of its source; zero: not known
     double precision_log2;   // that was asked for; NaN: not known
@@ -28,9 +28,9 @@ struct result_subject {
 //     a wider interval than they have together, or contradicts their times;
 //   - the times of the first case are not those of the result;
 //   - a ratio has an error above its bound, or a candidate that did not compile;
-//   - it is about another problem or candidate than the subject (NULL: any).
-MUST_CHECK int result_check(const struct result *result, const struct result_subject *subject,
-                            struct err *err);
+//   - it is about another problem or candidate than the expectation (NULL: any).
+MUST_CHECK int result_check(const struct result *result,
+                            const struct result_expectation *expectation, struct err *err);
 
 // Checks the result of a COMPILE job: its verdict is known and no ratio, what compiled has an
 // object, and the seconds are possible. ERR_PROTOCOL with a sentence otherwise.

@@ -45,23 +45,25 @@ static const struct option_row option_table[] = {
     {"policy", 'p', OPTION_TEXT, ROW(policy), "LIST", "all,rank", 0, 0, NULL,
      "policies of `kcast search`, separated by commas; \"all\" does without a surrogate"},
     {"strategy", 0, OPTION_TEXT, ROW(strategy), "LIST", STRATEGY_DEFAULT, 0, 0, NULL,
-     "strategies of `kcast search`; every policy with every strategy is an arm, the first one the "
+     "strategies of `kcast search`; every policy with every strategy is a variant, the first one "
+     "the "
      "control"},
     {"forecaster", 0, OPTION_TEXT, ROW(forecasters), "LIST", "static", 0, 0, NULL,
-     "who forecasts, separated by commas, each an arm of every policy but \"all\": static, the "
+     "who forecasts, separated by commas, each a variant of every policy but \"all\": static, the "
      "model "
      "of `kcast-worker`; perfect, one that knows the space, as a limit of what forecasts can "
      "bring"},
     {"peers", 0, OPTION_TEXT, ROW(methods), "LIST", NULL, 0, 0, NULL,
-     "others' searches, more arms: tvm, AutoTVM's rule by features of what was compiled; "
+     "others' searches, more variants: tvm, AutoTVM's rule by features of what was compiled; "
      "tvm-knobs, the "
      "same by parameters alone; tenth, a tenth of the candidates, half of it at random and half by "
      "forecast, whatever --budget"},
     {"orders", 0, OPTION_TEXT, ROW(sequences), "FILE", NULL, 0, 0, NULL,
-     "more arms: in which order other programs measured, as scripts/kernel-tuner-orders.py writes "
+     "more variants: in which order other programs measured, as scripts/kernel-tuner-orders.py "
+     "writes "
      "it"},
     {"against", 0, OPTION_TEXT, ROW(against), "LIST", NULL, 0, 0, NULL,
-     "arms that --markdown compares each arm with; default: the control"},
+     "variants that --markdown compares each variant with; default: the control"},
     {"confidence", 'c', OPTION_F64, ROW(confidence), "P", NULL, 0.001, 1, NULL,
      "as for `kcast search`"},
     {"weights", 0, OPTION_TEXT, ROW(weights), "LIST", NULL, 0, 0, NULL, "as for `kcast search`"},
@@ -87,7 +89,7 @@ static const struct option_row option_table[] = {
     {"lag", 0, OPTION_U64, ROW(lag), "N", "0", 0, RUN_LAG_MAX, NULL,
      "as for `kcast search`; 0: its default"},
     {"seeds", 0, OPTION_U64, ROW(seeds), "N", "30", 1, 100000, NULL,
-     "searches of each arm on each space"},
+     "searches of each variant on each space"},
     {"seed", 's', OPTION_U64, ROW(first_seed), "N", "1", 0, 1e15, NULL, "the first of them"},
     {"searches", 0, OPTION_U64, ROW(searches), "N", "1", 1, 64, NULL,
      "searches of the same space at the same time, which share the devices"},

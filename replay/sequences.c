@@ -100,7 +100,7 @@ static int read_line(struct sequences *sequences, char *line, struct err *err)
         goto out;
     }
     if (strlen(sequence->variant) > SEQUENCES_VARIANT_MAX) {
-        rc = err_set(err, ERR_INVALID, "the name of an arm has more than %d bytes",
+        rc = err_set(err, ERR_INVALID, "the name of a variant has more than %d bytes",
                      SEQUENCES_VARIANT_MAX);
         goto out;
     }

@@ -168,7 +168,7 @@ void summary_print_cost_warnings(const struct tasks *t, bool markdown, FILE *out
 
 void summary_print(const struct tasks *t, const struct search_outcome *outcome, FILE *out)
 {
-    printable_printf(out, "%-22s %-24s %-23s  %-7s  %-11s  %-10s %s\n", "space", "arm",
+    printable_printf(out, "%-22s %-24s %-23s  %-7s  %-11s  %-10s %s\n", "space", "variant",
                      "best / best of space", "in 5 %", "device time", "considered", "measured");
     for (size_t space = 0; space < t->spaces; space++) {
         for (size_t variant = 0; variant < t->variants; variant++) {

@@ -36,7 +36,7 @@ static void print_found(const struct tasks *t, const struct search_outcome *outc
 {
     double *best = xcalloc(t->spaces, sizeof(*best)), *measured = xcalloc(t->spaces, sizeof(*best));
 
-    printable_printf(out, "| arm |");
+    printable_printf(out, "| variant |");
     for (size_t space = 0; space < t->spaces; space++) {
         printable_printf(out, " %s |", recorded_space_name(t->space[space]));
     }

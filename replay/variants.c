@@ -21,7 +21,7 @@ static int add_variant(struct variant *variant, size_t *count, const struct vari
                        struct err *err)
 {
     if (*count == TASKS_VARIANTS_MAX) {
-        return err_set(err, ERR_USAGE, "more than %d arms", TASKS_VARIANTS_MAX);
+        return err_set(err, ERR_USAGE, "more than %d variants", TASKS_VARIANTS_MAX);
     }
     variant[(*count)++] = *new;
     return 0;
@@ -147,7 +147,8 @@ int variants_make(const struct variants_wanted *wanted, struct variant *variant,
         rc = add_methods(wanted, variant, &count, err);
     }
     if (rc == 0 && count == 0) {
-        rc = err_set(err, ERR_USAGE, "--policy and --strategy, --peers and --orders name no arm");
+        rc = err_set(err, ERR_USAGE,
+                     "--policy and --strategy, --peers and --orders name no variant");
     }
     *ret = count;
     return rc;
@@ -166,7 +167,7 @@ int against_find(struct against *ret, const char *names, const struct variant *v
             i++;
         }
         if (i == variants) {
-            rc = err_set(err, ERR_USAGE, "--against: there is no arm \"%.60s\"", word);
+            rc = err_set(err, ERR_USAGE, "--against: there is no variant \"%.60s\"", word);
         } else if (ret->count < TASKS_VARIANTS_MAX) {
             ret->variant[ret->count++] = i;
         }

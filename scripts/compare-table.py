@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes tables of what tests/gpu/compare.sh measured.
 
-    scripts/compare-table.py compare.jsonl[.gz] [CONTROL [OURS]]      arms, default all/best-of-n and threshold/greedy
+    scripts/compare-table.py compare.jsonl[.gz] [CONTROL [OURS]]      variants, default all/best-of-n and threshold/greedy
 
-Per problem and arm the median final speedup over its seeds, with what was considered, measured and used; over all problems the
+Per problem and variant the median final speedup over its seeds, with what was considered, measured and used; over all problems the
 geometric mean of final speedups over the control's and over ours, paired by problem and seed, with the 95 % interval of a bootstrap over both.
 """
 import gzip
@@ -45,7 +45,7 @@ def main():
     arms, problems, seeds = (list(dict.fromkeys(key[i] for key in rows)) for i in range(3))
     arms.sort(key=lambda arm: (arm != control, arm))
     problems.sort()
-    print("| problem | arm | final speedup, median (least, greatest) | considered | measured | device time | wall time |")
+    print("| problem | variant | final speedup, median (least, greatest) | considered | measured | device time | wall time |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for problem in problems:
         for arm in arms:
@@ -55,7 +55,7 @@ def main():
                 middle = {name: statistics.median(row[name] for row in own) for name in own[0]}
                 print(f"| {problem} | `{arm}` | {statistics.median(speedup):.3f}× ({speedup[0]:.3f}, {speedup[-1]:.3f}), {len(own)} searches "
                       f"| {middle['considered']:.0f} | {middle['measured']:.0f} | {middle['device_seconds']:.1f} s | {middle['wall_seconds']:.0f} s |")
-    print(f"\n| arm | final speedup over `{control}` | over `{ours}` |\n| --- | --- | --- |")
+    print(f"\n| variant | final speedup over `{control}` | over `{ours}` |\n| --- | --- | --- |")
     for arm in arms:
         print(f"| `{arm}` | {ratio(rows, arm, control, problems, seeds)} | {ratio(rows, arm, ours, problems, seeds)} |")
 

@@ -37,7 +37,7 @@ fi
         echo
         sed -n 's/^\(kernel-tuner\/[a-z_]* is left out: .*\)$/\1./p' "$work/said"
     else
-        printf '\nKernel Tuner is not in build/kernel-tuner: its strategies are not among the arms.\n'
+        printf '\nKernel Tuner is not in build/kernel-tuner: its strategies are not among the variants.\n'
     fi
 } >"$work/tables"
 echo "scripts/evaluate.sh: $(((SECONDS - started + 59) / 60)) minutes on $(nproc) processors" >&2

@@ -50,17 +50,17 @@ double *search_case_speedups(const struct result *result, const struct search_co
 }
 
 // What is known about how a candidate came out.
-struct ending {
+struct candidate_outcome {
     uint64_t verdict; // VERDICT_NONE: nothing yet
     double log2;      // for the verdicts that are a ratio, else NaN
     const char *reason;
     const struct result *result; // NULL when it was not measured
 };
 
-static struct ending ending_of(const struct run_state_candidate *candidate)
+static struct candidate_outcome outcome_of(const struct run_state_candidate *candidate)
 {
     const struct result *result = search_result(candidate);
-    struct ending ret = {.verdict = VERDICT_NONE, .log2 = NAN, .result = result};
+    struct candidate_outcome ret = {.verdict = VERDICT_NONE, .log2 = NAN, .result = result};
 
     if (result) {
         ret.verdict = result->verdict;
@@ -79,18 +79,18 @@ bool search_tried(struct tried *ret, const struct run_state *run_state, uint64_t
                   const struct search_context *context)
 {
     const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
-    struct ending ending = ending_of(candidate);
+    struct candidate_outcome outcome = outcome_of(candidate);
 
-    if (ending.verdict == VERDICT_NONE) {
+    if (outcome.verdict == VERDICT_NONE) {
         return false;
     }
     ret->candidate = id;
     ret->name = search_cut(candidate->proposed.name, 250);
-    ret->verdict = ending.verdict;
-    ret->log2 = ending.log2;
-    ret->cases = search_case_speedups(ending.result, context, &ret->cases_count);
-    if (ending.reason && !verdict_is_ratio(ending.verdict)) {
-        ret->reason = search_cut(ending.reason, 1000);
+    ret->verdict = outcome.verdict;
+    ret->log2 = outcome.log2;
+    ret->cases = search_case_speedups(outcome.result, context, &ret->cases_count);
+    if (outcome.reason && !verdict_is_ratio(outcome.verdict)) {
+        ret->reason = search_cut(outcome.reason, 1000);
     }
     return true;
 }
@@ -101,15 +101,15 @@ int search_known_source(struct known_source *ret, const struct run_state *run_st
 {
     const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
     const struct compiled *compiled = candidate->compiled;
-    struct ending ending = ending_of(candidate);
+    struct candidate_outcome outcome = outcome_of(candidate);
 
     message_init(&known_source_message, ret);
     ret->candidate = id;
     ret->name = search_cut(candidate->proposed.name, 1000);
-    ret->verdict = ending.verdict;
-    ret->log2 = ending.log2;
-    ret->reason = search_cut(ending.reason, 8000);
-    ret->cases = search_case_speedups(ending.result, context, &ret->cases_count);
+    ret->verdict = outcome.verdict;
+    ret->log2 = outcome.log2;
+    ret->reason = search_cut(outcome.reason, 8000);
+    ret->cases = search_case_speedups(outcome.result, context, &ret->cases_count);
     if (compiled) {
         ret->features =
             message_copy_all(&fact_message, compiled->features, compiled->features_count);

@@ -23,10 +23,10 @@ struct daemon_pool;
 
 struct daemon_pool_times { // in ms; 0: the default
     uint64_t poll;         // between two STATUS requests to a daemon: 2000
-    uint64_t away;         // silence after which a daemon's jobs go to others: 15000
+    uint64_t away;         // without an answer, after which a daemon's jobs go to others: 15000
     uint64_t look_up;      // between two look-ups of names and files: 5000
     uint64_t patience;     // without any daemon, until the pool gives up: JOB_CLIENT_PATIENCE_MS
-    const struct clock *clock; // measures silence; NULL: the system's clock
+    const struct clock *clock; // measures these; NULL: the system's clock
 };
 
 // Connects to every daemon of --pool and waits until each has answered or failed. Fails when none

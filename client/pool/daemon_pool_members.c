@@ -1,6 +1,6 @@
 // Watches how daemons come and go.
 //
-//          HELLO, STATUS                  silent for `away`
+//          HELLO, STATUS                  no answer for `away`
 //   NEW ─────────────────▶ ACTIVE ──────────────────────────────▶ AWAY
 //    │                      │  ▲                                    │
 //    └─────▶ EXCLUDED ◀─────┘  └──────────────(answers)─────────────┘
@@ -21,7 +21,7 @@
 #define STATUS_MS 5000   // deadline of STATUS
 #define EXCLUDED_MS 5000 // between two polls of an excluded member
 #define TICK_MS 200
-#define POLL_LEAST_MS 5000 // a poll that waits is not called silence earlier
+#define POLL_LEAST_MS 5000 // a poll that waits ends nothing earlier
 
 static uint64_t now_ns(const struct daemon_pool *daemon_pool)
 {
@@ -163,8 +163,8 @@ static bool is_incompatible(const struct err *error)
            error->code == ERR_UNSUPPORTED || error->code == ERR_DENIED;
 }
 
-// Whether the member was silent for `away` ms, during which this program ran for least_ms.
-static bool is_silent(const struct member *member, uint64_t least_ms, uint64_t now)
+// Whether the member has not answered for `away` ms, during which this program ran for least_ms.
+static bool lacks_liveness(const struct member *member, uint64_t least_ms, uint64_t now)
 {
     return member->unanswered_ms >= least_ms &&
            now - member->heard_ns >= member->daemon_pool->times.away * NS_PER_MS;
@@ -178,13 +178,13 @@ static void on_failed(struct member *member, const struct err *error)
     uint64_t now = now_ns(daemon_pool);
     member->polling = false;
     member->settled = true;
-    // An active member is polled sooner, as this may be a restart or the beginning of a silence.
+    // An active member is polled sooner, as this may be a restart or the beginning of an outage.
     member->poll_ns =
         now + daemon_pool->times.poll * NS_PER_MS / (member->state == MEMBER_ACTIVE ? 4 : 1);
     member->why = *error;
     if (is_incompatible(error)) {
         exclude(member, error);
-    } else if (member->state == MEMBER_ACTIVE && is_silent(member, failing_least_ms, now)) {
+    } else if (member->state == MEMBER_ACTIVE && lacks_liveness(member, failing_least_ms, now)) {
         mark_away(member);
     } else if (member->state == MEMBER_NEW) {
         daemon_pool_report_failure(member);
@@ -304,13 +304,13 @@ static void on_hosts(void *owner, const struct host *host, size_t count, const s
 
 // ---- time ----
 
-static void check_silence(struct member *member, uint64_t now)
+static void check_liveness(struct member *member, uint64_t now)
 {
     uint64_t away_ms = member->daemon_pool->times.away;
     if (member->polling || member->why.code != ERR_NONE) {
         member->unanswered_ms += TICK_MS;
     }
-    if (member->state == MEMBER_ACTIVE && is_silent(member, POLL_LEAST_MS, now)) {
+    if (member->state == MEMBER_ACTIVE && lacks_liveness(member, POLL_LEAST_MS, now)) {
         if (member->why.code == ERR_NONE) {
             err_set(&member->why, ERR_UNREACHABLE, "%s has not answered for %llu s", member->url,
                     (unsigned long long)away_ms / 1000);
@@ -325,7 +325,7 @@ static void tick_member(struct member *member, uint64_t now)
     if (error && member->state != MEMBER_EXCLUDED) {
         exclude(member, error);
     }
-    check_silence(member, now);
+    check_liveness(member, now);
     // A member that is not active and that no name supplies any more is not polled.
     bool in_use = member->listed || member->state == MEMBER_ACTIVE;
     if (!member->polling && !error && in_use && now >= member->poll_ns) {

@@ -123,12 +123,12 @@ void job_client_back_off(struct job_client *job_client, const struct err *error,
             job_client->outage_since_ns = now;
             uv_timer_start(job_client->notice_timer, on_notice_due, NOTICE_MS, 0);
         }
-        uint64_t silent_ms = (now - job_client->outage_since_ns) / NS_PER_MS;
-        if (silent_ms >= job_client->patience_ms) {
+        uint64_t outage_ms = (now - job_client->outage_since_ns) / NS_PER_MS;
+        if (outage_ms >= job_client->patience_ms) {
             job_client_give_up(job_client, error);
             return;
         }
-        retry_after_ms = silent_ms / 4;
+        retry_after_ms = outage_ms / 4;
     }
     if (job_client->backoff_ms == 0) {
         uint64_t max_ms = error->code == ERR_BUSY ? BUSY_MAX_MS : BACKOFF_MAX_MS;

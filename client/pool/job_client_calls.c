@@ -239,13 +239,14 @@ static void over_budget(struct job_client *job_client, struct job_client_job *jo
 static int check_info(const struct job_client_job *job, const struct job_info *info,
                       struct err *err)
 {
-    const struct result_subject subject = {.problem = job->spec.problem,
-                                           .candidate = job->spec.candidate,
-                                           .precision_log2 = NAN}; // a cached one may be another's
+    const struct result_expectation expectation = {.problem = job->spec.problem,
+                                                   .candidate = job->spec.candidate,
+                                                   .precision_log2 =
+                                                       NAN}; // a cached one may be another's
     int rc = 0;
 
     if (info->result) {
-        rc = result_check(info->result, &subject, err);
+        rc = result_check(info->result, &expectation, err);
     } else if (info->compiled) {
         rc = compiled_check(info->compiled, err);
     }

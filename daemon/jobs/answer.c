@@ -141,7 +141,7 @@ static int read_new(const struct message *message, void **ret, const struct byte
 // Fills the packed result into info. A result that cannot be true is left out.
 static int set_result(struct job_info *info, const struct bytes *packed, struct err *err)
 {
-    const struct result_subject subject = {
+    const struct result_expectation expectation = {
         .problem = info->problem, .candidate = info->candidate, .precision_log2 = NAN};
     bool measured = info->kind == JOB_MEASURE;
     void *value = NULL;
@@ -152,7 +152,7 @@ static int set_result(struct job_info *info, const struct bytes *packed, struct 
     }
     if (measured) {
         info->result = value;
-        rc = result_check(value, &subject, err);
+        rc = result_check(value, &expectation, err);
     } else {
         info->compiled = value;
         rc = compiled_check(value, err);

@@ -210,7 +210,7 @@ static void on_child_output(void *owner, const char *data, size_t len)
     strbuf_add(&executor->output, data, len);
     char what[96];
     if (executor->output.truncated) {
-        (void)snprintf(what, sizeof(what), "printed more than the %zu bytes a report may have",
+        (void)snprintf(what, sizeof(what), "printed more than the %zu bytes an outcome may have",
                        executor->output.max);
         child_kill(executor->child, what);
     }

@@ -13,7 +13,7 @@ static int check_digest(const struct digest *named, const struct digest *expecte
                         struct err *err)
 {
     if (!digest_is_zero(named) && !digest_equal(named, expected)) {
-        return err_set(err, ERR_PROTOCOL, "the report is about another %s", what);
+        return err_set(err, ERR_PROTOCOL, "the outcome is about another %s", what);
     }
     return 0;
 }
@@ -21,7 +21,7 @@ static int check_digest(const struct digest *named, const struct digest *expecte
 static int check_sandbox(const char *named, bool off, struct err *err)
 {
     if (named && strcmp(named, off ? "off" : "on") != 0) {
-        return err_set(err, ERR_PROTOCOL, "the report says that the sandbox was %s", named);
+        return err_set(err, ERR_PROTOCOL, "the outcome says that the sandbox was %s", named);
     }
     return 0;
 }
@@ -29,10 +29,10 @@ static int check_sandbox(const char *named, bool off, struct err *err)
 static int check_result(const struct result *result, const struct measure_expectation *expected,
                         struct err *err)
 {
-    const struct result_subject subject = {.problem = expected->problem,
-                                           .candidate = expected->candidate,
-                                           .precision_log2 = expected->precision_log2};
-    int rc = result_check(result, &subject, err);
+    const struct result_expectation expectation = {.problem = expected->problem,
+                                                   .candidate = expected->candidate,
+                                                   .precision_log2 = expected->precision_log2};
+    int rc = result_check(result, &expectation, err);
 
     return rc != 0 ? rc : check_sandbox(result->sandbox, expected->sandbox_off, err);
 }

@@ -100,11 +100,11 @@ static void take_answer(struct prestarted *prestarted, size_t frame_len)
     char what[96];
 
     if (frame_len > prestarted->question.outcome_max) {
-        (void)snprintf(what, sizeof(what), "printed more than the %zu bytes a report may have",
+        (void)snprintf(what, sizeof(what), "printed more than the %zu bytes an outcome may have",
                        prestarted->question.outcome_max);
         child_kill(prestarted->child, what);
     } else if (prestarted->answer.truncated || prestarted->answer.len > HEAD_LEN + frame_len) {
-        child_kill(prestarted->child, "went on after its report");
+        child_kill(prestarted->child, "went on after its outcome");
     } else if (prestarted->answer.len == HEAD_LEN + frame_len) {
         if (child_is_writing(prestarted->child)) {
             child_kill(prestarted->child, "answered before it had read its plan");
@@ -132,7 +132,7 @@ static void on_output(void *owner, const char *data, size_t len)
         return;
     }
     if (prestarted->answered) {
-        child_kill(prestarted->child, "went on after its report");
+        child_kill(prestarted->child, "went on after its outcome");
         return;
     }
     strbuf_add(&prestarted->answer, data, len);
@@ -173,7 +173,7 @@ static void on_child_end(void *owner, const struct child_end *end)
     }
     if (told.ok) {
         told.ok = false;
-        (void)snprintf(told.reason, sizeof(told.reason), "kcast-exec %s ended without a report",
+        (void)snprintf(told.reason, sizeof(told.reason), "kcast-exec %s ended without an outcome",
                        kind->mode);
     }
     DL_DELETE(set->all, prestarted);

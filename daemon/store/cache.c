@@ -67,10 +67,11 @@ bool cache_adopt(const struct bytes *spec, double cached_cap_s, struct bytes *re
         message_clear(&job_spec_message, &wanted);
         return false;
     }
-    const struct result_subject subject = {.problem = wanted.problem,
-                                           .candidate = wanted.candidate,
-                                           .precision_log2 = NAN}; // it may have been another
-    bool answers = result_check(&cached, &subject, NULL) == 0 &&
+    const struct result_expectation expectation = {.problem = wanted.problem,
+                                                   .candidate = wanted.candidate,
+                                                   .precision_log2 =
+                                                       NAN}; // it may have been another
+    bool answers = result_check(&cached, &expectation, NULL) == 0 &&
                    cache_answers(&cached, cached_cap_s, &wanted, CACHE_CAP_S);
     if (answers) {
         cached.cached = true;

@@ -51,23 +51,23 @@ struct control {
 
 // From the harness to the clean parent: fork a child. hello is the nonce that the child writes to
 // done when it is ready.
-struct runner_order {
+struct runner_request {
     uint32_t hello;
 };
 
-// From the runner to the harness. Everything is from the clean parent but REPORT_CHILD.
-enum runner_report_kind {
-    REPORT_CONFINED = 1, // the sandbox is complete, and the object is loaded next
-    REPORT_LOADED,       // the object is loaded, and orders are served
-    REPORT_SETUP_FAILED, // see text; the fault is not the object's
-    REPORT_LOAD_FAILED,  // see text
-    REPORT_LOAD_CALL,    // a refused system call while the object was loaded, its number in value
-    REPORT_LOAD_ABORT,   // abort() while the object was loaded
-    REPORT_CHILD,        // from a child. The kernel adds to the message which process that is
+// From the runner to the harness. Everything is from the clean parent but MESSAGE_CHILD.
+enum runner_message_kind {
+    MESSAGE_CONFINED = 1, // the sandbox is complete, and the object is loaded next
+    MESSAGE_LOADED,       // the object is loaded, and requests are served
+    MESSAGE_SETUP_FAILED, // see text; the fault is not the object's
+    MESSAGE_LOAD_FAILED,  // see text
+    MESSAGE_LOAD_CALL,    // a refused system call while the object was loaded, its number in value
+    MESSAGE_LOAD_ABORT,   // abort() while the object was loaded
+    MESSAGE_CHILD,        // from a child. The kernel adds to the message which process that is
 };
 
-struct runner_report {
-    uint32_t kind; // enum runner_report_kind
+struct runner_message {
+    uint32_t kind; // enum runner_message_kind
     uint32_t value;
     char text[RUNNER_TEXT_MAX];
 };
@@ -95,7 +95,7 @@ enum runner_descriptor {
     RUNNER_CONTROL,   // the control page
     RUNNER_OBJECT,    // the object, sealed
     RUNNER_OUTPUT,    // a non-blocking pipe for stdout and stderr
-    RUNNER_ORDERS,    // the socket
+    RUNNER_SOCKET,    // the socket
     RUNNER_FIRST_MAP, // the tensors, from here on
 };
 

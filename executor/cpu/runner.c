@@ -29,7 +29,7 @@
 static struct control *handler_control;
 
 // The socket, for the signal handlers as well.
-static int orders = -1;
+static int harness_socket = -1;
 
 typedef void entry_function(void *const *pointer, const int64_t *integer, const double *scalar);
 
@@ -64,14 +64,14 @@ __attribute__((noreturn)) static void leave(int status, void *unused)
     }
 }
 
-// Tells the harness. It does not wait: there is room for the few reports of a runner. Without a
+// Tells the harness. It does not wait: there is room for the few messages of a runner. Without a
 // harness the write ends this process.
-static void report(enum runner_report_kind kind, uint32_t value, const char *text)
+static void tell(enum runner_message_kind kind, uint32_t value, const char *text)
 {
-    struct runner_report message = {.kind = kind, .value = value};
+    struct runner_message message = {.kind = kind, .value = value};
 
     snprintf(message.text, sizeof(message.text), "%.*s", RUNNER_TEXT_MAX - 1, text);
-    if (write(orders, &message, sizeof(message)) != sizeof(message)) {
+    if (write(harness_socket, &message, sizeof(message)) != sizeof(message)) {
         leave(1, NULL);
     }
 }
@@ -100,7 +100,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
         handler_control->trap_value = call;
         handler_control->trap = aborted ? TRAP_ABORT : TRAP_CALL;
     } else {
-        report(aborted ? REPORT_LOAD_ABORT : REPORT_LOAD_CALL, call, "");
+        tell(aborted ? MESSAGE_LOAD_ABORT : MESSAGE_LOAD_CALL, call, "");
     }
     leave(1, NULL);
 }
@@ -225,12 +225,12 @@ static int keep_descriptors(struct runner *runner, struct err *err)
     int output = runner->process->fd[RUNNER_OUTPUT];
     int keep[2] = {SANDBOX_SOCKET, runner->object};
 
-    orders = fcntl(orders, F_DUPFD_CLOEXEC, SANDBOX_SOCKET + 1);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 || orders < 0 ||
-        dup2(orders, SANDBOX_SOCKET) < 0) {
+    harness_socket = fcntl(harness_socket, F_DUPFD_CLOEXEC, SANDBOX_SOCKET + 1);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 ||
+        harness_socket < 0 || dup2(harness_socket, SANDBOX_SOCKET) < 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "descriptors of a runner");
     }
-    orders = SANDBOX_SOCKET;
+    harness_socket = SANDBOX_SOCKET;
     sandbox_close_files(keep, 2);
     return 0;
 }
@@ -321,7 +321,7 @@ __attribute__((noreturn)) static void serve(struct runner *runner, uint32_t hell
     }
 }
 
-// Confines the child further than its parent and serves launches. The report comes first: it tells
+// Confines the child further than its parent and serves launches. The message comes first: it tells
 // the harness which process this is, so that the harness can end it.
 __attribute__((noreturn)) static void become_child(struct runner *runner, uint32_t hello)
 {
@@ -330,9 +330,9 @@ __attribute__((noreturn)) static void become_child(struct runner *runner, uint32
     struct err ignored = ERR_INIT;
 
     // Not inherited by a fork. If the harness has ended before this, nobody holds the other end of
-    // the socket, and the report ends this process.
+    // the socket, and the message ends this process.
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    report(REPORT_CHILD, 0, "");
+    tell(MESSAGE_CHILD, 0, "");
     handler_control = runner->control;
     sandbox_close_files(NULL, 0);
     // Without a sandbox this limit is useless: root is not bound by it, and the other processes of
@@ -349,20 +349,20 @@ __attribute__((noreturn)) static void become_child(struct runner *runner, uint32
 
 // ---- the clean parent ----
 
-// Forks a child for each order, until the harness has closed its end.
-static int serve_orders(struct runner *runner)
+// Forks a child for each request, until the harness has closed its end.
+static int serve_requests(struct runner *runner)
 {
-    struct runner_order order;
+    struct runner_request request;
 
-    while (read(orders, &order, sizeof(order)) == sizeof(order)) {
+    while (read(harness_socket, &request, sizeof(request)) == sizeof(request)) {
         long pid = syscall(SYS_clone, SANDBOX_FORK_FLAGS, 0, 0, 0, 0);
         if (pid == 0) {
-            become_child(runner, order.hello);
+            become_child(runner, request.hello);
         }
         if (pid < 0) {
             struct err err = ERR_INIT;
             (void)err_set_errno(&err, ERR_SANDBOX, errno, "a fresh process");
-            report(REPORT_SETUP_FAILED, 0, err.text);
+            tell(MESSAGE_SETUP_FAILED, 0, err.text);
         }
     }
     return 0;
@@ -390,13 +390,13 @@ int runner_main(const struct zygote_child *child, const struct runner_filters *f
     if (child->fd_count < RUNNER_FIRST_MAP || child->spec_len != sizeof(*spec)) {
         return 1;
     }
-    orders = child->fd[RUNNER_ORDERS];
+    harness_socket = child->fd[RUNNER_SOCKET];
     // Out of the way of the descriptors that are put in their places later.
     runner.object = fcntl(child->fd[RUNNER_OBJECT], F_DUPFD_CLOEXEC, SANDBOX_SOCKET + 1);
     runner.control = mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED,
                           child->fd[RUNNER_CONTROL], 0);
     if (runner.control == MAP_FAILED || runner.object < 0) {
-        report(REPORT_SETUP_FAILED, 0, "the control page or the object cannot be opened");
+        tell(MESSAGE_SETUP_FAILED, 0, "the control page or the object cannot be opened");
         return 1;
     }
     install_handlers();
@@ -405,14 +405,14 @@ int runner_main(const struct zygote_child *child, const struct runner_filters *f
         (void)dlopen("libmvec.so.1", RTLD_NOW | RTLD_GLOBAL);
     }
     if (own_pages(&err) != 0 || set_up(&runner, path, &err) != 0) {
-        report(REPORT_SETUP_FAILED, 0, err.text);
+        tell(MESSAGE_SETUP_FAILED, 0, err.text);
         return 1;
     }
-    report(REPORT_CONFINED, 0, "");
+    tell(MESSAGE_CONFINED, 0, "");
     if (load(&runner, path, &err) != 0) {
-        report(REPORT_LOAD_FAILED, 0, err.text);
+        tell(MESSAGE_LOAD_FAILED, 0, err.text);
         return 1;
     }
-    report(REPORT_LOADED, 0, "");
-    return serve_orders(&runner);
+    tell(MESSAGE_LOADED, 0, "");
+    return serve_requests(&runner);
 }

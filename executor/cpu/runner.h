@@ -1,5 +1,5 @@
 // The two processes of a runner. The clean parent maps the tensors, confines itself, loads one
-// object, and then forks a child whenever the harness orders it to. A child calls the entry
+// object, and then forks a child whenever the harness asks it to. A child calls the entry
 // whenever the control page says so. executor/cpu/child.c starts the clean parent.
 //
 // The clean parent never runs the candidate's code, so that every child begins with the same

@@ -66,13 +66,13 @@ static char *describe_status(int status)
 
 static char *describe_load(const struct runner_process *runner)
 {
-    if (runner->load_trap == REPORT_LOAD_CALL) {
+    if (runner->load_trap == MESSAGE_LOAD_CALL) {
         return describe_call(runner, runner->load_call);
     }
-    if (runner->load_trap == REPORT_LOAD_ABORT) {
+    if (runner->load_trap == MESSAGE_LOAD_ABORT) {
         return xasprintf("the %s called abort while it was loaded", runner->name);
     }
-    if (runner->load_trap == REPORT_LOAD_FAILED) {
+    if (runner->load_trap == MESSAGE_LOAD_FAILED) {
         return xasprintf("the %s's object cannot be loaded: %s", runner->name, runner->text);
     }
     char *did = describe_status(runner->status);

@@ -137,7 +137,7 @@ int runner_process_start(struct runner_process *runner, struct zygote *zygote,
     fd[RUNNER_CONTROL] = runner->control_fd;
     fd[RUNNER_OBJECT] = object_fd;
     fd[RUNNER_OUTPUT] = pipe_end[1];
-    fd[RUNNER_ORDERS] = pair[1];
+    fd[RUNNER_SOCKET] = pair[1];
     for (uint32_t i = 0; i < runner->pointer_count; i++) {
         fd[RUNNER_FIRST_MAP + i] = runner->pointer[i].buffer->fd;
         spec.map[i] = (struct runner_map){.size = runner->pointer[i].buffer->size,
@@ -167,7 +167,7 @@ out:
     return rc;
 }
 
-// ---- reports ----
+// ---- messages ----
 
 static enum launch_outcome fail(struct runner_process *runner, enum runner_fault fault,
                                 const char *text)
@@ -178,8 +178,8 @@ static enum launch_outcome fail(struct runner_process *runner, enum runner_fault
     return LAUNCH_DIED;
 }
 
-// Takes one report, if there is one. *ret_sender is the process that sent it.
-static bool receive(struct runner_process *runner, struct runner_report *ret, pid_t *ret_sender)
+// Takes one message, if there is one. *ret_sender is the process that sent it.
+static bool receive(struct runner_process *runner, struct runner_message *ret, pid_t *ret_sender)
 {
     union {
         struct cmsghdr header;
@@ -206,16 +206,16 @@ static bool receive(struct runner_process *runner, struct runner_report *ret, pi
     return true;
 }
 
-// Waits for a report. The clean parent's end is noticed after its last report has been taken.
-static enum launch_outcome await_report(struct runner_process *runner,
-                                        const struct runner_deadline *deadline,
-                                        struct runner_report *ret, pid_t *ret_sender)
+// Waits for a message. The clean parent's end is noticed after its last message has been taken.
+static enum launch_outcome await_message(struct runner_process *runner,
+                                         const struct runner_deadline *deadline,
+                                         struct runner_message *ret, pid_t *ret_sender)
 {
     for (;;) {
         bool ended =
             runner->pid == 0 || waitpid(runner->pid, &runner->status, WNOHANG) == runner->pid;
         uint64_t left = runner_deadline_left(deadline);
-        struct pollfd report = {.fd = runner->socket, .events = POLLIN};
+        struct pollfd wanted = {.fd = runner->socket, .events = POLLIN};
         struct timespec wait = {.tv_nsec = (long)left};
 
         runner->pid = ended ? 0 : runner->pid;
@@ -228,21 +228,21 @@ static enum launch_outcome await_report(struct runner_process *runner,
         if (left == 0) {
             return LAUNCH_TIMEOUT;
         }
-        (void)ppoll(&report, 1, &wait, NULL);
+        (void)ppoll(&wanted, 1, &wait, NULL);
     }
 }
 
 enum launch_outcome runner_process_ready(struct runner_process *runner, uint64_t limit_ns)
 {
     struct runner_deadline deadline = runner_deadline_begin(runner->pid_clock, limit_ns);
-    struct runner_report report;
+    struct runner_message message;
     pid_t sender;
 
     if (runner->pid == 0) {
         return LAUNCH_DIED;
     }
     while (!runner->loaded) {
-        enum launch_outcome outcome = await_report(runner, &deadline, &report, &sender);
+        enum launch_outcome outcome = await_message(runner, &deadline, &message, &sender);
 
         if (outcome == LAUNCH_TIMEOUT) {
             runner_process_kill(runner);
@@ -252,17 +252,17 @@ enum launch_outcome runner_process_ready(struct runner_process *runner, uint64_t
             return fail(runner, runner->confined ? RUNNER_FAULT_LOAD : RUNNER_FAULT_SETUP,
                         "its first process ended unexpectedly");
         }
-        if (report.kind == REPORT_LOADED && runner->confined) {
+        if (message.kind == MESSAGE_LOADED && runner->confined) {
             runner->loaded = true;
-        } else if (report.kind == REPORT_CONFINED && !runner->confined) {
+        } else if (message.kind == MESSAGE_CONFINED && !runner->confined) {
             runner->confined = true;
         } else if (!runner->confined) {
-            return fail(runner, RUNNER_FAULT_SETUP, report.text);
+            return fail(runner, RUNNER_FAULT_SETUP, message.text);
         } else {
             // Whatever it says: the object's code may have been running.
-            runner->load_trap = report.kind;
-            runner->load_call = report.value;
-            return fail(runner, RUNNER_FAULT_LOAD, report.text);
+            runner->load_trap = message.kind;
+            runner->load_call = message.value;
+            return fail(runner, RUNNER_FAULT_LOAD, message.text);
         }
     }
     return LAUNCH_DONE;
@@ -287,11 +287,11 @@ static void open_delays(struct runner_process *runner)
 }
 
 // Takes the child that has reported itself, if it is one.
-static bool adopt(struct runner_process *runner, const struct runner_report *report, pid_t sender)
+static bool adopt(struct runner_process *runner, const struct runner_message *message, pid_t sender)
 {
     int status;
 
-    if (report->kind != REPORT_CHILD || sender <= 0 || sender == runner->pid ||
+    if (message->kind != MESSAGE_CHILD || sender <= 0 || sender == runner->pid ||
         waitpid(sender, &status, WNOHANG) != 0 ||
         clock_getcpuclockid(sender, &runner->clock) != 0) {
         return false;
@@ -318,23 +318,23 @@ enum launch_outcome runner_process_renew(struct runner_process *runner, uint64_t
         return LAUNCH_DIED;
     }
     memset(runner->control, 0, sizeof(*runner->control));
-    struct runner_order order = {.hello = runner_next_nonce(runner)};
+    struct runner_request request = {.hello = runner_next_nonce(runner)};
     struct runner_deadline deadline = runner_deadline_begin(runner->pid_clock, limit_ns);
-    struct runner_report report;
+    struct runner_message message;
     pid_t sender;
-    if (send(runner->socket, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT) !=
-        (ssize_t)sizeof(order)) {
+    if (send(runner->socket, &request, sizeof(request), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+        (ssize_t)sizeof(request)) {
         return fail_renew(runner, LAUNCH_DIED, "its clean process does not listen");
     }
-    enum launch_outcome outcome = await_report(runner, &deadline, &report, &sender);
+    enum launch_outcome outcome = await_message(runner, &deadline, &message, &sender);
     if (outcome != LAUNCH_DONE) {
         return fail_renew(runner, outcome, "a fresh process did not start");
     }
-    if (!adopt(runner, &report, sender)) {
+    if (!adopt(runner, &message, sender)) {
         return fail_renew(runner, LAUNCH_DIED,
-                          report.text[0] ? report.text : "a fresh process did not start");
+                          message.text[0] ? message.text : "a fresh process did not start");
     }
-    outcome = runner_await_parked(runner, order.hello, limit_ns);
+    outcome = runner_await_parked(runner, request.hello, limit_ns);
     if (outcome != LAUNCH_DONE) {
         bool unfiltered =
             WIFEXITED(runner->status) && WEXITSTATUS(runner->status) == RUNNER_EXIT_UNFILTERED;

@@ -55,14 +55,14 @@ struct runner_process {
     pid_t child;           // 0: there is none
     clockid_t clock;       // processor time of child
     clockid_t pid_clock;   // processor time of pid
-    int socket;            // to the clean parent, see struct runner_order; 0: none
+    int socket;            // to the clean parent, see struct runner_request; 0: none
     int delay_fd[2];       // /proc/PID/schedstat of child and of this process; 0: there is none
     uint64_t mark_ns;      // processor time of child when it was parked last
     bool confined, loaded; // what the clean parent has reported
     bool returned;         // the last launch had reported "done" before its limit
     enum runner_fault fault;
-    uint32_t load_trap;         // enum runner_report_kind with which loading ended
-    uint32_t load_call;         // system call to REPORT_LOAD_CALL
+    uint32_t load_trap;         // enum runner_message_kind with which loading ended
+    uint32_t load_call;         // system call to MESSAGE_LOAD_CALL
     char text[RUNNER_TEXT_MAX]; // sentence to the faults SETUP and LOAD; printable
     int status;                 // wait status of the process that ended, valid with a fault
     struct control *control;

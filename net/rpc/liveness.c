@@ -6,9 +6,9 @@
 // and ends the connection when none is answered. While data is unacknowledged, the kernel sends it
 // again, or probes a window of zero bytes, and does not give up for a long time. For that case a
 // timer checks every second whether anything has come back: the kernel knows when the last
-// acknowledgement came. Only a probe without an answer counts as silence. The kernel waits longer
-// and longer between probes of a zero window, up to two minutes, so a host that vanishes meanwhile
-// is noticed only after the next probe.
+// acknowledgement came. Only a probe without an answer counts against the host. The kernel waits
+// longer and longer between probes of a zero window, up to two minutes, so a host that vanishes
+// meanwhile is noticed only after the next probe.
 #include "net/rpc/liveness.h"
 
 #include "common/mem.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define IDLE_S 3            // seconds of silence before the kernel sends a probe each second
+#define IDLE_S 3            // seconds without a byte before the kernel sends a probe each second
 #define PROBES 6            // unanswered probes after which the kernel ends the connection
 #define CHECK_MS 1000       // between checks of what is unacknowledged
 #define UNANSWERED_CHECKS 9 // in a row, after which the other host counts as gone
@@ -28,7 +28,7 @@ struct liveness {
     int fd;
     int unanswered; // checks in a row that found no answer
     void (*on_look)(void *owner);
-    void (*on_silence)(void *owner);
+    void (*on_dead)(void *owner);
     void *owner;
 };
 
@@ -72,18 +72,18 @@ static void on_check(uv_timer_t *timer)
     }
     liveness->unanswered = is_unanswered(liveness->fd) ? liveness->unanswered + 1 : 0;
     if (liveness->unanswered == UNANSWERED_CHECKS) {
-        liveness->on_silence(liveness->owner);
+        liveness->on_dead(liveness->owner);
     }
 }
 
 struct liveness *liveness_watch(uv_loop_t *loop, int fd, void (*on_look)(void *owner),
-                                void (*on_silence)(void *owner), void *owner)
+                                void (*on_dead)(void *owner), void *owner)
 {
     struct liveness *liveness = xcalloc(1, sizeof(*liveness));
 
     liveness->fd = fd;
     liveness->on_look = on_look;
-    liveness->on_silence = on_silence;
+    liveness->on_dead = on_dead;
     liveness->owner = owner;
     set_options(fd);
     (void)uv_timer_init(loop, &liveness->timer);

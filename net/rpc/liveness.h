@@ -11,11 +11,11 @@ struct liveness;
 
 // Watches a TCP connection. When nothing at all has come from the other host for some ten seconds,
 // one of two things happens. While no sent data waits for an acknowledgement, the kernel ends the
-// connection with ETIMEDOUT. While some does, on_silence runs once, on the loop. on_look runs every
+// connection with ETIMEDOUT. While some does, on_dead runs once, on the loop. on_look runs every
 // second before that is looked at; NULL: nothing does. fd is borrowed and must stay open until
 // liveness_end. Never fails.
 struct liveness *liveness_watch(uv_loop_t *loop, int fd, void (*on_look)(void *owner),
-                                void (*on_silence)(void *owner), void *owner);
+                                void (*on_dead)(void *owner), void *owner);
 // Stops watching: no callback runs any more, and the loop frees the memory. NULL is fine.
 void liveness_end(struct liveness *liveness);
 

@@ -24,7 +24,7 @@
 
 void stream_finish(struct stream *stream)
 {
-    if (!stream->silent) {
+    if (!stream->end_untold) {
         stream->config.on_end(stream->config.owner, &stream->why);
     }
     stream_drop_gathered(stream);
@@ -62,7 +62,7 @@ void stream_end_by_uv(struct stream *stream, int code)
 void stream_close(struct stream *stream)
 {
     if (stream) {
-        stream->silent = true;
+        stream->end_untold = true;
         stream_end(stream, ERR_STOPPED, "closed");
     }
 }
@@ -137,7 +137,7 @@ static void on_look(void *owner)
     }
 }
 
-static void on_silence(void *owner)
+static void on_dead(void *owner)
 {
     stream_end_by_uv(owner, UV_ETIMEDOUT);
 }
@@ -151,7 +151,7 @@ static void begin(struct stream *stream)
     (void)uv_tcp_nodelay(&stream->tcp, 1); // a failure only makes it slower
     uv_os_fd_t fd;
     if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0) {
-        stream->liveness = liveness_watch(stream->tcp.loop, fd, on_look, on_silence, stream);
+        stream->liveness = liveness_watch(stream->tcp.loop, fd, on_look, on_dead, stream);
     }
     if (stream->tls &&
         stream->side == FRAMES_CALLER) { // the server waits for the caller's first message

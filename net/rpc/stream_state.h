@@ -33,7 +33,7 @@ struct stream {
     bool large;           // on_memory was told of a large buffer
     bool ending;          // stream_end was called
     bool closed;          // libuv has closed the handle
-    bool silent;          // on_end is not called
+    bool end_untold;      // on_end is not called
     struct err why;       // why it ends
     char peer[STREAM_PEER_MAX];
     uint64_t host; // a number of the host in it

@@ -12,9 +12,9 @@ complain() { echo "$1"; bad=1; }
 replay() { "$bin/kcast" replay "$@"; }
 sum() { grep -F "\"policy\":\"$1\"" lines | sed -E "s/.*\"$2\":([0-9.e+-]+).*/\1/" | awk '{s += $1} END {print s}'; } # policy key
 
-arms='--policy all,threshold,budget --strategy best-of-n,greedy --seeds 2 --budget 6%'
-replay $arms --jobs 1 --json "$spaces/rope.space" "$spaces/gemv.space" >lines || complain "replay ended with $?"
-replay $arms --jobs 3 --json "$spaces/rope.space" "$spaces/gemv.space" >again || complain "replay ended with $?"
+variants='--policy all,threshold,budget --strategy best-of-n,greedy --seeds 2 --budget 6%'
+replay $variants --jobs 1 --json "$spaces/rope.space" "$spaces/gemv.space" >lines || complain "replay ended with $?"
+replay $variants --jobs 3 --json "$spaces/rope.space" "$spaces/gemv.space" >again || complain "replay ended with $?"
 cmp lines again || complain 'another number of processes gives other lines'
 [ "$(wc -l <lines)" -eq 24 ] || complain "$(wc -l <lines) lines instead of 24"
 grep -vE '"fraction_of_best":(0\.[5-9]|1)' lines && complain 'a search found less than half of the best'
@@ -22,7 +22,7 @@ grep -vE '"fraction_of_best":(0\.[5-9]|1)' lines && complain 'a search found les
 awk "BEGIN {exit !($(sum threshold considered) / $(sum threshold measured) > $(sum all considered) / $(sum all measured))}" ||
     complain "threshold measured $(sum threshold measured) of $(sum threshold considered), all $(sum all measured) of $(sum all considered)"
 grep -F '"policy":"all"' lines | grep -v '"missed":0,' && complain 'all missed something'
-replay $arms "$spaces/rope.space" >table || complain "replay ended with $?"
+replay $variants "$spaces/rope.space" >table || complain "replay ended with $?"
 grep -qE '^rope +all/best-of-n ' table && grep -qE '^budget/greedy +[0-9.]+ \[' table || { complain 'the table is'; cat table; }
 
 # Others' searches, and what other programs measured in which order, are charged the same device time.
@@ -62,7 +62,7 @@ refuse 2 'there is no strategy "hope"' --strategy hope "$spaces/rope.space"
 refuse 2 'give --audit above 0' --policy all,risk --audit 0 "$spaces/rope.space"
 refuse 2 '--guarantee' --policy risk --guarantee hope "$spaces/rope.space"
 refuse 2 'there is no peer "hope"' --peers hope "$spaces/rope.space"
-refuse 2 '--against: there is no arm "hope"' --against hope "$spaces/rope.space"
+refuse 2 '--against: there is no variant "hope"' --against hope "$spaces/rope.space"
 refuse 3 'the orders have no line' --policy '' --orders orders --seeds 1 "$spaces/rope.space"
 echo 'others/first gemv one' >wrong
 refuse 3 'wrong:1' --orders wrong "$spaces/rope.space"

@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-static struct result_subject subject(void)
+static struct result_expectation expectation(void)
 {
-    return (struct result_subject){.problem = digest_of("problem", 7),
-                                   .candidate = digest_of("candidate", 9),
-                                   .precision_log2 = 0.0036022};
+    return (struct result_expectation){.problem = digest_of("problem", 7),
+                                       .candidate = digest_of("candidate", 9),
+                                       .precision_log2 = 0.0036022};
 }
 
 static int set_up(void **state)
@@ -36,7 +36,7 @@ static int tear_down(void **state)
 
 static void assert_believed(const struct result *result)
 {
-    const struct result_subject about = subject();
+    const struct result_expectation about = expectation();
     struct err err = ERR_INIT;
 
     if (result_check(result, &about, &err) != 0 || result_check(result, NULL, &err) != 0) {
@@ -46,7 +46,7 @@ static void assert_believed(const struct result *result)
 
 static void assert_refused(const struct result *result, const char *says)
 {
-    const struct result_subject about = subject();
+    const struct result_expectation about = expectation();
     struct err err = ERR_INIT;
 
     assert_int_equal(result_check(result, &about, &err), ERR_PROTOCOL);
@@ -115,7 +115,7 @@ static void a_verdict_against_its_interval_is_refused(void **state)
 static void a_small_difference_within_the_precision_is_equivalent(void **state)
 {
     struct result *result = *state;
-    struct result_subject about = subject();
+    struct result_expectation about = expectation();
 
     result_sample_move(result, 0.0115); // above the half-width, and 1.15 times it
     result->verdict = VERDICT_EQUIVALENT;

@@ -153,7 +153,7 @@ static void a_variant_has_63_bytes_at_most(void **state)
     memset(name, 'v', SEQUENCES_VARIANT_MAX);
     text = xasprintf("%s s 1 2\n%sv s 1 2\n", name, name);
     assert_int_equal(read_bytes(&sequences, text, strlen(text), NULL, &err), ERR_INVALID);
-    assert_non_null(strstr(err.text, ":2: the name of an arm has more than 63 bytes"));
+    assert_non_null(strstr(err.text, ":2: the name of a variant has more than 63 bytes"));
     strchr(text, '\n')[1] = '\0';
     sequences = read_text(text);
     assert_string_equal(sequences_variant(sequences, 0), name);

@@ -60,7 +60,7 @@ static void what_was_found_is_a_share_of_each_space_s_best(void **state)
 
     (void)state;
     // 10 of 192 candidates were measured.
-    assert_string_equal(text, "| arm | near | far | median space | worst space | measured |\n"
+    assert_string_equal(text, "| variant | near | far | median space | worst space | measured |\n"
                               "| --- | --- | --- | --- | --- | --- |\n"
                               "| `control` | 0.500 | 0.500 | 0.500 | 0.500 | 5.2 % |\n"
                               "| `other` | 1.000 | 0.250 | 0.625 | 0.250 | 5.2 % |\n");

@@ -109,9 +109,9 @@ static void what_does_not_exist_is_named_with_its_option(void **state)
         {{.policies = "", .strategies = "", .methods = "ordered"},
          "--peers: there is no peer \"ordered\""},
         {{.policies = "all", .strategies = ""},
-         "--policy and --strategy, --peers and --orders name no arm"},
+         "--policy and --strategy, --peers and --orders name no variant"},
         {{.policies = "", .strategies = "greedy", .methods = ""},
-         "--policy and --strategy, --peers and --orders name no arm"},
+         "--policy and --strategy, --peers and --orders name no variant"},
     };
 
     (void)state;
@@ -141,7 +141,7 @@ static void there_are_64_variants_at_most(void **state)
     assert_int_equal(count, TASKS_VARIANTS_MAX);
     wanted.policies = "all";
     assert_int_equal(variants_make(&wanted, variant, &count, &err), ERR_USAGE);
-    assert_string_equal(err.text, "more than 64 arms");
+    assert_string_equal(err.text, "more than 64 variants");
     strbuf_release(&methods);
 }
 
@@ -159,7 +159,7 @@ static void the_first_variant_is_compared_with_unless_others_are_named(void **st
     assert_int_equal(against_find(&against, "c,a", variant, 3, &err), 0);
     assert_true(against.count == 2 && against.variant[0] == 2 && against.variant[1] == 1);
     assert_int_equal(against_find(&against, "a/b,b", variant, 3, &err), ERR_USAGE);
-    assert_string_equal(err.text, "--against: there is no arm \"b\"");
+    assert_string_equal(err.text, "--against: there is no variant \"b\"");
     assert_int_equal(against_find(&against, "c", variant, 2, NULL), ERR_USAGE);
 }
 

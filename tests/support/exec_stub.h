@@ -1,5 +1,5 @@
 // What the modes of fake_exec.c share: the words in a candidate, the log and the gates that tests
-// see, plans from stdin and reports to stdout.
+// see, plans from stdin and outcomes to stdout.
 #ifndef TESTS_SUPPORT_EXEC_STUB_H
 #define TESTS_SUPPORT_EXEC_STUB_H
 

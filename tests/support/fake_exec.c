@@ -13,7 +13,7 @@
 //
 // With "cuda-" before the mode it answers one plan after another, by frames, as kcast-exec does; an
 // object is then a cuda_object. More words there: tell (the result's reason says what the plan had,
-// and which process this is), retire, retire-deaf, run-late (goes on after its report).
+// and which process this is), retire, retire-deaf, run-late (goes on after its outcome).
 //
 // gate PATH: opens the FIFO PATH for writing, writes its pid and closes (the test, reading, then
 // knows that it runs); then opens PATH.go for reading and goes on when the test has opened that for

@@ -23,7 +23,7 @@
 #define DECISIONS_MIN 12 // with fewer known decisions the confidence is 0
 
 // One model's decisions in a group.
-struct model_record {
+struct model_decisions {
     char *model;                 // as raw forecasts name it; key
     struct decisions *decisions; // of the recalibrated forecasts
     UT_hash_handle hh;
@@ -33,10 +33,10 @@ struct history_group {
     char key[OUTCOME_GROUP_KEY_MAX];
     int64_t id; // in the store
     char *problem, *device_class;
-    struct model_record *models; // hash table by model
-    struct model_record *last;   // the model of the last outcome with a forecast; NULL: none yet
-    uint64_t rows;               // outcomes
-    uint64_t alarms;             // of drift, since the file was opened
+    struct model_decisions *models; // hash table by model
+    struct model_decisions *last;   // the model of the last outcome with a forecast; NULL: none yet
+    uint64_t rows;                  // outcomes
+    uint64_t alarms;                // of drift, since the file was opened
     UT_hash_handle hh;
 };
 
@@ -95,23 +95,24 @@ static int ensure_group(struct history *history, const struct observe *observe,
 
 // ---- learning ----
 
-static struct model_record *find_model(const struct history_group *group, const char *model)
+static struct model_decisions *find_model(const struct history_group *group, const char *model)
 {
-    struct model_record *record = NULL;
-    HASH_FIND_STR(group->models, model, record);
-    return record;
+    struct model_decisions *model_decisions = NULL;
+    HASH_FIND_STR(group->models, model, model_decisions);
+    return model_decisions;
 }
 
-static struct model_record *ensure_model(struct history_group *group, const char *model)
+static struct model_decisions *ensure_model(struct history_group *group, const char *model)
 {
-    struct model_record *record = find_model(group, model);
-    if (!record) {
-        record = xcalloc(1, sizeof(*record));
-        record->model = xstrdup(model);
-        record->decisions = decisions_create();
-        HASH_ADD_KEYPTR(hh, group->models, record->model, strlen(record->model), record);
+    struct model_decisions *model_decisions = find_model(group, model);
+    if (!model_decisions) {
+        model_decisions = xcalloc(1, sizeof(*model_decisions));
+        model_decisions->model = xstrdup(model);
+        model_decisions->decisions = decisions_create();
+        HASH_ADD_KEYPTR(hh, group->models, model_decisions->model, strlen(model_decisions->model),
+                        model_decisions);
     }
-    return record;
+    return model_decisions;
 }
 
 // The log2 speedup that counts as the best so far: the baseline's, 0, while there is no incumbent.
@@ -162,15 +163,15 @@ static bool learn(struct history *history, struct history_group *group,
     struct recal_forecast raw = raw_of(outcome->raw);
     scope.model = outcome->raw->model;
     bool alarm = recal_add(history->recalibration, &scope, &raw, &known);
-    struct model_record *record = group->last = ensure_model(group, scope.model);
+    struct model_decisions *model_decisions = group->last = ensure_model(group, scope.model);
     if (alarm) {
         group->alarms++;
-        decisions_free(record->decisions);
-        record->decisions = decisions_create();
+        decisions_free(model_decisions->decisions);
+        model_decisions->decisions = decisions_create();
     }
     if (outcome->p_improves >= 0 && outcome->p_improves <= 1) {
         bool usable = outcome->propensity > 0 && outcome->propensity <= 1;
-        decisions_add(record->decisions, outcome->p_improves, known.improved,
+        decisions_add(model_decisions->decisions, outcome->p_improves, known.improved,
                       usable ? outcome->propensity : 1, best_of(outcome->incumbent_log2));
     }
     return alarm;
@@ -262,12 +263,12 @@ void history_recalibrate(const struct history *history, const struct forecast_re
         answer.p_correct * bins_expected_excess(answer.bins, best_of(request->incumbent_log2));
     forecast->map_version = answer.version;
     forecast->trained_rows = group ? group->rows : 0;
-    const struct model_record *record = group ? find_model(group, scope.model) : NULL;
-    size_t known = record ? decisions_count(record->decisions) : 0;
+    const struct model_decisions *model_decisions = group ? find_model(group, scope.model) : NULL;
+    size_t known = model_decisions ? decisions_count(model_decisions->decisions) : 0;
     forecast->confidence = 0;
     if (known >= DECISIONS_MIN) {
-        forecast->confidence = decisions_confidence(record->decisions, forecast->p_improves,
-                                                    best_of(request->incumbent_log2));
+        forecast->confidence = decisions_confidence(
+            model_decisions->decisions, forecast->p_improves, best_of(request->incumbent_log2));
     } else {
         forecast->reason = xasprintf("%zu of this forecaster's calls here are known, %d are needed",
                                      known, DECISIONS_MIN);
@@ -350,12 +351,12 @@ int history_open(struct history **ret, const char *path, struct err *err)
 
 static void free_models(struct history_group *group)
 {
-    struct model_record *record, *next;
-    HASH_ITER (hh, group->models, record, next) {
-        HASH_DEL(group->models, record);
-        decisions_free(record->decisions);
-        free(record->model);
-        free(record);
+    struct model_decisions *model_decisions, *next;
+    HASH_ITER (hh, group->models, model_decisions, next) {
+        HASH_DEL(group->models, model_decisions);
+        decisions_free(model_decisions->decisions);
+        free(model_decisions->model);
+        free(model_decisions);
     }
 }
 

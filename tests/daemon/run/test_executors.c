@@ -121,9 +121,9 @@ static void a_run_that_goes_wrong_takes_its_process_along(void **state)
     assert_int_equal(executors_count(f->executors), 0);
     assert_false(program_alive(pid));
     runs_expect_lost(f, brief, "//! run-crash\n", "signal 11");
-    runs_expect_lost(f, brief, "//! run-garbage\n", "bytes a report may have");
-    runs_expect_lost(f, brief, "//! run-flood\n", "bytes a report may have");
-    runs_expect_lost(f, brief, "//! run-empty\n", "ended without a report");
+    runs_expect_lost(f, brief, "//! run-garbage\n", "bytes an outcome may have");
+    runs_expect_lost(f, brief, "//! run-flood\n", "bytes an outcome may have");
+    runs_expect_lost(f, brief, "//! run-empty\n", "ended without an outcome");
     brief.deadline_ms = 50;
     runs_expect_lost(f, brief, "//! run-hang\n", "did not answer within its deadline");
     runs_expect_lost(f, brief, "//! run-deaf\n", "did not answer within its deadline");
@@ -141,7 +141,7 @@ static void a_process_that_talks_unasked_is_ended(void **state)
     if (run.end.ok) { // the kernel decides whether both came at once
         bytes_clear(&run.end.outcome);
     } else {
-        assert_non_null(strstr(run.end.reason, "went on after its report"));
+        assert_non_null(strstr(run.end.reason, "went on after its outcome"));
     }
     while (executors_count(f->executors) > 0) {
         (void)uv_run(&f->loop, UV_RUN_ONCE);

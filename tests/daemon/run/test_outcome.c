@@ -88,7 +88,7 @@ static struct bytes pack(const struct message *message, const void *value)
     return strbuf_detach_bytes(&packed);
 }
 
-// Reads the report as an outcome. Returns the code; the verdict that was read is compared.
+// Reads it as an outcome. Returns the code; the verdict that was read is compared.
 static int read_report(struct report *r, struct err *err)
 {
     struct measure_outcome outcome;

@@ -376,7 +376,7 @@ static void what_comes_while_the_answer_is_read_ends_it(void **state)
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     }
     assert_true(question.outcomes <= 1); // both may arrive in one read
-    assert_non_null(strstr(question.reason, "went on after its report"));
+    assert_non_null(strstr(question.reason, "went on after its outcome"));
     until_left(f, 0);
 }
 

@@ -155,10 +155,10 @@ static void a_gigabyte_is_cut_off(void **state)
     const struct daemon_client *client = *state;
     size_t before = resident(client);
 
-    expect_buried(*state, "//! run-flood\n", "bytes a report may have");
+    expect_buried(*state, "//! run-flood\n", "bytes an outcome may have");
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     assert_in_range(resident(client), 0,
-                    before + ((size_t)8 << 20)); // half of what a report may have
+                    before + ((size_t)8 << 20)); // half of what an outcome may have
 #else
     (void)before;
 #endif

@@ -17,12 +17,12 @@
 struct pair {
     uv_loop_t loop;
     int ours, theirs;
-    int silences;
+    int deaths;
 };
 
-static void on_silence(void *owner)
+static void on_dead(void *owner)
 {
-    ((struct pair *)owner)->silences++;
+    ((struct pair *)owner)->deaths++;
 }
 
 static void open_pair(struct pair *pair)
@@ -30,7 +30,7 @@ static void open_pair(struct pair *pair)
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t len = sizeof(address);
 
-    *pair = (struct pair){.silences = 0};
+    *pair = (struct pair){.deaths = 0};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(listener, (struct sockaddr *)&address, len), 0);
@@ -48,7 +48,7 @@ static void close_pair(struct pair *pair)
 {
     assert_int_equal(uv_run(&pair->loop, UV_RUN_DEFAULT), 0);
     assert_int_equal(uv_loop_close(&pair->loop), 0); // nothing is left of the watching
-    assert_int_equal(pair->silences, 0);
+    assert_int_equal(pair->deaths, 0);
     close(pair->ours);
     close(pair->theirs);
 }
@@ -68,7 +68,7 @@ static void an_idle_host_is_probed_within_ten_seconds(void **state)
     struct pair pair;
     open_pair(&pair);
     assert_int_equal(option(pair.ours, SOL_SOCKET, SO_KEEPALIVE), 0);
-    struct liveness *liveness = liveness_watch(&pair.loop, pair.ours, NULL, on_silence, &pair);
+    struct liveness *liveness = liveness_watch(&pair.loop, pair.ours, NULL, on_dead, &pair);
     assert_int_equal(option(pair.ours, SOL_SOCKET, SO_KEEPALIVE), 1);
     int idle = option(pair.ours, IPPROTO_TCP, TCP_KEEPIDLE);
     int between = option(pair.ours, IPPROTO_TCP, TCP_KEEPINTVL);
@@ -90,7 +90,7 @@ static void what_is_watched_no_more_says_nothing(void **state)
     open_pair(&pair);
     struct liveness *liveness[3];
     for (size_t i = 0; i < 3; i++) {
-        liveness[i] = liveness_watch(&pair.loop, pair.ours, NULL, on_silence, &pair);
+        liveness[i] = liveness_watch(&pair.loop, pair.ours, NULL, on_dead, &pair);
     }
     assert_int_equal(shutdown(pair.theirs, SHUT_RDWR), 0);
     for (size_t i = 0; i < 3; i++) {
@@ -108,7 +108,7 @@ static void a_descriptor_that_is_no_connection_is_harmless(void **state)
     open_pair(&pair);
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
-    struct liveness *liveness = liveness_watch(&pair.loop, pipes[0], NULL, on_silence, &pair);
+    struct liveness *liveness = liveness_watch(&pair.loop, pipes[0], NULL, on_dead, &pair);
     assert_non_null(liveness);
     liveness_end(liveness);
     close(pipes[0]);

@@ -188,7 +188,7 @@ __attribute__((constructor)) static void construct(void)
 {
     static const char *const path[] = {"/job/left", "left", "../job/left", "/job/object0.so",
                                        "object0.so"};
-    struct runner_report forged = {.kind = REPORT_SETUP_FAILED, .text = "forged"};
+    struct runner_message forged = {.kind = MESSAGE_SETUP_FAILED, .text = "forged"};
 
     switch ((enum acts_constructor)ACTS_CONSTRUCTOR) {
     case ACTS_LOAD_LEAVES_FILES:
