@@ -199,18 +199,22 @@ int local_create(struct local **ret, uv_loop_t *loop, const char *state, const c
     uv_timer_init(loop, local->timer);
     local->timer->data = local;
     int rc = make_folder(local, err);
-    if (rc == 0) {
-        local->state = xstrdup(state ? state : local->folder);
-        rc = file_make_dirs(local->state, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        rc = open_socket(local, err);
+    local->state = xstrdup(state ? state : local->folder);
+    rc = file_make_dirs(local->state, err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        *ret = local;
-    } else {
-        local_free(local);
+    rc = open_socket(local, err);
+    if (rc != 0) {
+        goto out;
     }
+    *ret = local;
+    local = NULL;
+out:
+    local_free(local);
     return rc;
 }
 

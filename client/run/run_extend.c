@@ -31,28 +31,31 @@ int run_extend(struct run_extended *ret, const struct run_state *run_state,
     double wall = run_state->wall_seconds - run_state->start_up_seconds;
     int rc = check_seconds("--budget", limits->budget_seconds, run_state->device_seconds,
                            "device time", err);
-    if (rc == 0) {
-        rc = check_seconds("--max-time", limits->wall_seconds, wall, "time in all", err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        rc = check_count("--measurements", limits->measurements, run_state->measured, "measured",
-                         err);
+    rc = check_seconds("--max-time", limits->wall_seconds, wall, "time in all", err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        rc = check_count("--candidates", limits->candidates, run_state->considered, "considered",
-                         err);
+    rc = check_count("--measurements", limits->measurements, run_state->measured, "measured", err);
+    if (rc != 0) {
+        goto out;
     }
-    if (rc == 0) {
-        *ret = (struct run_extended){
-            .budget_seconds =
-                limits->budget_seconds > 0 ? limits->budget_seconds : started->budget_seconds,
-            .measurements_max =
-                limits->measurements > 0 ? limits->measurements : started->measurements_max,
-            .candidates_max = limits->candidates > 0 ? limits->candidates : started->candidates_max,
-            .wall_limit_seconds =
-                limits->wall_seconds > 0 ? limits->wall_seconds : started->wall_limit_seconds,
-        };
+    rc = check_count("--candidates", limits->candidates, run_state->considered, "considered", err);
+    if (rc != 0) {
+        goto out;
     }
+    *ret = (struct run_extended){
+        .budget_seconds =
+            limits->budget_seconds > 0 ? limits->budget_seconds : started->budget_seconds,
+        .measurements_max =
+            limits->measurements > 0 ? limits->measurements : started->measurements_max,
+        .candidates_max = limits->candidates > 0 ? limits->candidates : started->candidates_max,
+        .wall_limit_seconds =
+            limits->wall_seconds > 0 ? limits->wall_seconds : started->wall_limit_seconds,
+    };
+out:
     return rc;
 }
 

@@ -112,10 +112,9 @@ int blob_read_verified(const struct blob_store *store, const struct digest *dige
     char *path = blob_path(store->root, digest);
     struct bytes data = {0};
     struct digest found;
-    int rc;
 
     errno = 0;
-    rc = file_read(&data, path, BLOB_MAX, err);
+    int rc = file_read(&data, path, BLOB_MAX, err);
     // errno is what open(2) has left there.
     if (rc == ERR_SYSTEM && (errno == EMFILE || errno == ENFILE)) {
         rc = ERR_BUSY;

@@ -60,23 +60,28 @@ int ledger_sql_open(struct ledger_sql **ret, const char *path, uint64_t page_max
 #ifdef KCAST_FAULTS
     sql->die_at = getenv("KCASTD_DIE_AT");
 #endif
-    if (rc == 0) {
-        sql->damage =
-            (struct ledger_damage){.db = sql->db, .path = sqlite3_db_filename(sql->db, "main")};
-        rc = prepare_all(sql, err);
-    }
-    if (rc == 0) {
-        rc = ledger_jobs_open(&sql->jobs, &sql->damage, err);
-    }
-    if (rc == 0) {
-        rc = ledger_caches_open(&sql->caches, &sql->damage, err);
-    }
     if (rc != 0) {
-        ledger_sql_close(sql);
-        return rc;
+        goto out;
+    }
+    sql->damage =
+        (struct ledger_damage){.db = sql->db, .path = sqlite3_db_filename(sql->db, "main")};
+    rc = prepare_all(sql, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = ledger_jobs_open(&sql->jobs, &sql->damage, err);
+    if (rc != 0) {
+        goto out;
+    }
+    rc = ledger_caches_open(&sql->caches, &sql->damage, err);
+    if (rc != 0) {
+        goto out;
     }
     *ret = sql;
-    return 0;
+    sql = NULL;
+out:
+    ledger_sql_close(sql);
+    return rc;
 }
 
 void ledger_sql_close(struct ledger_sql *sql)

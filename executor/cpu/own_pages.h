@@ -1,3 +1,6 @@
+// Pages that a process shares with nobody, so that what one runner does to its processor's cache is
+// nothing to another. executor/cpu/runner.c calls it before it confines itself. It owns nothing,
+// and must not know what the process becomes.
 #ifndef EXECUTOR_CPU_OWN_PAGES_H
 #define EXECUTOR_CPU_OWN_PAGES_H
 
