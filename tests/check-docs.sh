@@ -58,6 +58,12 @@ done
 
 # A candidate's way has a limited number of stops; a word stands once in the glossary; the index of decisions is whole.
 stops() { awk -v head="## $1" '$0 ~ "^## " {on = index($0, head) == 1} on && /^\| [0-9]+ \|/ {n++} END {print n + 0}' docs/design/way.md; }
+way_files() { awk -v head="## $1" '$0 ~ "^## " {on = $0 == head} on && /^\| [0-9]+ \|/' docs/design/way.md | grep -oE '`[a-z/_]+\.[ch]`' | sort -u | wc -l; }
+while IFS='|' read -r _ place told files _; do
+    place=$(echo $place) told=${told// } files=${files// }
+    [ "$(stops "$place") $(way_files "$place")" = "$(echo $told $files)" ] || complain "docs/design/way.md tells $told stops and $files files \"$place\", and lists $(stops "$place") and $(way_files "$place")"
+done < <(grep -E '^\| In .* \| [0-9]+ \| [0-9]+ \|$' docs/design/way.md)
+[ "$(grep -cE '^\| In .* \| [0-9]+ \| [0-9]+ \|$' docs/design/way.md)" -eq "$(grep -c '^## In ' docs/design/way.md)" ] || complain "docs/design/way.md does not say of each place how many stops and files it has"
 while read -r most place; do
     count=$(stops "$place")
     [ "$count" -ge 1 ] && [ "$count" -le "$most" ] || complain "docs/design/way.md has $count stops \"$place\", 1 to $most are allowed"
