@@ -100,8 +100,8 @@ int endpoint_store_open(struct endpoint_store **ret, const char *path, struct er
     char trim[200];
 
     (void)snprintf(trim, sizeof(trim),
-                   "DELETE FROM spent WHERE rowid <= (SELECT max(rowid) FROM spent) - %d"
-                   " AND name LIKE 's:%%'",
+                   "DELETE FROM spent WHERE name LIKE 's:%%' AND rowid <= (SELECT rowid FROM spent"
+                   " WHERE name LIKE 's:%%' ORDER BY rowid DESC LIMIT 1 OFFSET %d)",
                    ENDPOINT_STORE_SEARCHES_MAX);
     bool ok =
         sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) ==

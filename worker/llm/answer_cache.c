@@ -37,7 +37,8 @@ static bool try_open(struct answer_cache *cache, const char *path)
     char trim[160];
 
     (void)snprintf(trim, sizeof(trim),
-                   "DELETE FROM answer WHERE id <= (SELECT max(id) FROM answer) - %d",
+                   "DELETE FROM answer WHERE id <="
+                   " (SELECT id FROM answer ORDER BY id DESC LIMIT 1 OFFSET %d)",
                    ANSWER_CACHE_ENTRIES_MAX);
     return sqlite3_open_v2(path, &cache->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) ==
                SQLITE_OK &&

@@ -7,6 +7,7 @@
 #include <stdint.h>
 // cmocka.h needs the four headers above.
 #include <cmocka.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,12 +120,52 @@ static void a_place_that_does_not_exist_is_an_error(void **state)
     assert_null(cache);
 }
 
+static int64_t count(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    int64_t ret = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return ret;
+}
+
+// Answers are counted, not the numbers that they have: numbers between may be missing.
+static void the_newest_answers_are_kept_as_many_as_there_may_be(void **state)
+{
+    struct fixture *f = *state;
+    char sql[256];
+    sqlite3 *db;
+
+    add(f, "first", "m1"); // number 1
+    for (int more = 0; more <= 1; more++) {
+        answer_cache_close(f->cache);
+        assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+        // Every other number, until there are as many as there may be, and then one more.
+        (void)snprintf(
+            sql, sizeof(sql),
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+            " INSERT OR IGNORE INTO answer SELECT 1 + 2 * i, CAST(i AS BLOB), x'00' FROM n",
+            ANSWER_CACHE_ENTRIES_MAX - 1 + more);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(count(db, "SELECT count(*) FROM answer"), ANSWER_CACHE_ENTRIES_MAX + more);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+        open_cache(f);
+        assert_string_equal(find(f, "first"), more ? "" : "m1");
+    }
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    assert_int_equal(count(db, "SELECT count(*) FROM answer"), ANSWER_CACHE_ENTRIES_MAX);
+    assert_int_equal(count(db, "SELECT min(id) FROM answer"), 3);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_added_is_found_and_stays),
+        TEST(the_newest_answers_are_kept_as_many_as_there_may_be),
         TEST(a_file_that_is_none_is_made_anew),
         TEST(a_place_that_does_not_exist_is_an_error),
     };
