@@ -88,7 +88,7 @@ define folder
 $(B)/$(1).a: $$(call objects,$$(call sources,$(1)))
 endef
 $(foreach f,$(FOLDERS),$(eval $(call folder,$(f))))
-$(B)/tests/support.a: $(call objects,$(filter-out tests/support/fake_% tests/support/print_%,$(wildcard tests/support/*.c)))
+$(B)/tests/support.a: $(call objects,$(filter-out tests/support/fake_% tests/support/print_%,$(wildcard tests/support/*.c tests/support/daemon/*.c tests/support/samples/*.c)))
 
 $(B)/%.a:
 	@mkdir -p $(@D)

@@ -1,7 +1,7 @@
 // kcast budget, kcast budget set: show and set weights and budgets of device time, at every daemon
 // of --pool. Every daemon counts for itself.
 #include "client/cmd/daemon_call.h"
-#include "client/cmd/share_table.h"
+#include "client/cmd/tables/share_table.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/session.h"

@@ -1,6 +1,6 @@
 // kcast cancel: stops jobs. To cancel a finished job changes nothing and shows its state.
 #include "client/cmd/daemon_call.h"
-#include "client/cmd/job_list.h"
+#include "client/cmd/tables/job_list.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/session.h"

@@ -1,6 +1,6 @@
 // kcast forecast: compiles the named files and asks the worker how fast they will be. Nothing is
 // measured.
-#include "client/cmd/candidates.h"
+#include "client/cmd/candidates/candidates.h"
 #include "client/command.h"
 #include "client/pool/daemon_pool.h"
 #include "client/pool/job_progress.h"

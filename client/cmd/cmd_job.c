@@ -1,6 +1,6 @@
 // kcast job: shows everything about one job, in whatever state it is. A finished job is not
 // acknowledged by that.
-#include "client/cmd/job_list.h"
+#include "client/cmd/tables/job_list.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/session.h"

@@ -1,8 +1,8 @@
 // kcast jobs: lists the unfinished jobs of every daemon or, when numbers are given, those jobs in
 // whatever state they are.
 #include "client/cmd/daemon_call.h"
-#include "client/cmd/job_list.h"
-#include "client/cmd/share_table.h"
+#include "client/cmd/tables/job_list.h"
+#include "client/cmd/tables/share_table.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/session.h"

@@ -1,6 +1,6 @@
 // kcast measure: measures the named files. The result of a file is printed as soon as it is known.
-#include "client/cmd/candidates.h"
-#include "client/cmd/measure_show.h"
+#include "client/cmd/candidates/candidates.h"
+#include "client/cmd/candidates/measure_show.h"
 #include "client/command.h"
 #include "client/output.h"
 #include "client/pool/daemon_pool.h"

@@ -1,7 +1,7 @@
 // kcast status: shows devices and queue of every daemon, the totals of all daemons, and what the
 // worker has learnt.
 #include "client/cmd/daemon_call.h"
-#include "client/cmd/share_table.h"
+#include "client/cmd/tables/share_table.h"
 #include "client/command.h"
 #include "client/pool/daemons.h"
 #include "client/pool/device_choice.h"

@@ -1,4 +1,4 @@
-#include "common/log_json.h"
+#include "common/log/log_json.h"
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>

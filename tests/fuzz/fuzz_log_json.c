@@ -1,5 +1,5 @@
 // Any bytes as an event of the log. Its object is JSON that a strict reader accepts.
-#include "common/log_json.h"
+#include "common/log/log_json.h"
 #include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #include "problem/problem.h"
-#include "tests/support/problem_sample.h"
+#include "tests/support/samples/problem_sample.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

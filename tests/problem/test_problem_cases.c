@@ -1,7 +1,7 @@
 // The cases of a problem: values of parameters, weights, and the ranges of hidden shapes.
 #include "common/mem.h"
 #include "problem/problem.h"
-#include "tests/support/problem_sample.h"
+#include "tests/support/samples/problem_sample.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // All messages of the tables: round trips, hostile bytes, limits, unknown keys, missing keys.
 #include "proto/messages.h"
-#include "tests/support/random_message.h"
+#include "tests/support/samples/random_message.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 // Results whose parts disagree. Each test takes a result that is believed and changes one thing.
 #include "proto/result_check.h"
 #include "proto/verdict.h"
-#include "tests/support/result_sample.h"
+#include "tests/support/samples/result_sample.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

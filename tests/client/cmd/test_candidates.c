@@ -1,6 +1,6 @@
 // The candidates of a command line: files that become blobs of a daemon pool. Their daemon is one
 // that invents its answers but wants every blob.
-#include "client/cmd/candidates.h"
+#include "client/cmd/candidates/candidates.h"
 #include "common/file.h"
 #include "problem/problem.h"
 #include "tests/client/pool/daemon_pool_fixture.h"

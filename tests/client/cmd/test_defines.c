@@ -1,5 +1,5 @@
 // What --define makes of a source.
-#include "client/cmd/defines.h"
+#include "client/cmd/candidates/defines.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

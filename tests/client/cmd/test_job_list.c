@@ -1,5 +1,5 @@
 // Lists of jobs: how they are printed, and whose daemon the words of a command line mean.
-#include "client/cmd/job_list.h"
+#include "client/cmd/tables/job_list.h"
 #include "net/auth/caller.h"
 #include "proto/verdict.h"
 #include "tests/client/cmd/printed.h"

@@ -1,5 +1,5 @@
 // Shares of device time and budgets: what people read of them, and what machines do.
-#include "client/cmd/share_table.h"
+#include "client/cmd/tables/share_table.h"
 #include "proto/status_json.h"
 #include "tests/client/cmd/printed.h"
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "daemon/jobs/completion.h"
 #include "daemon/store/cache.h"
 #include "proto/verdict.h"
-#include "tests/support/result_sample.h"
+#include "tests/support/samples/result_sample.h"
 #include "tests/support/service_pair.h"
 #include <math.h>
 #include <setjmp.h>

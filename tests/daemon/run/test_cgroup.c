@@ -1,7 +1,7 @@
 // Control groups in a tree of plain files: which group is taken over and which is not, and what is
 // written to its files.
 #include "common/mem.h"
-#include "tests/support/cgroup_fixture.h"
+#include "tests/support/daemon/cgroup_fixture.h"
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

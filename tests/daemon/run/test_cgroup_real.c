@@ -1,7 +1,7 @@
 // Control groups of the kernel, where this process may make one: limits, kcast-exec inside, and
 // that ending a group ends what is in it.
 #include "daemon/run/executors.h"
-#include "tests/support/cgroup_fixture.h"
+#include "tests/support/daemon/cgroup_fixture.h"
 #include "tests/support/program.h"
 #include <errno.h>
 #include <fcntl.h>

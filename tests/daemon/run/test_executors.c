@@ -1,6 +1,6 @@
 // Runs of kcast-exec, in processes of their own and in processes that stay.
 #include "daemon/run/executors.h"
-#include "tests/support/executor_runs.h"
+#include "tests/support/daemon/executor_runs.h"
 #include "tests/support/program.h"
 #include <setjmp.h>
 #include <stdarg.h>

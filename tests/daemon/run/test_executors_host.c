@@ -1,8 +1,8 @@
 // Runs of kcast-exec: where outcomes are read, and what happens when the host starts nothing.
 #include "daemon/run/executors.h"
 #include "proto/messages.h"
+#include "tests/support/daemon/executor_runs.h"
 #include "tests/support/descriptors.h"
-#include "tests/support/executor_runs.h"
 #include "tests/support/program.h"
 #include <pthread.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
 #include "daemon/run/setup.h"
 #include "daemon/store/cache.h"
 #include "proto/messages.h"
-#include "tests/support/result_sample.h"
+#include "tests/support/samples/result_sample.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // Which cached results answer which jobs.
 #include "daemon/store/cache.h"
 #include "proto/verdict.h"
-#include "tests/support/result_sample.h"
+#include "tests/support/samples/result_sample.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

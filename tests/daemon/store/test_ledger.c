@@ -4,7 +4,7 @@
 #include "daemon/store/ledger.h"
 #include "daemon/store/ledger_schema.h"
 #include "proto/verdict.h"
-#include "tests/support/ledger_fixture.h"
+#include "tests/support/daemon/ledger_fixture.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

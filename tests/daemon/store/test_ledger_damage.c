@@ -4,7 +4,7 @@
 #include "common/log.h"
 #include "daemon/store/ledger_sql.h"
 #include "proto/verdict.h"
-#include "tests/support/ledger_fixture.h"
+#include "tests/support/daemon/ledger_fixture.h"
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "daemon/store/ledger_db.h"
 #include "daemon/store/ledger_schema.h"
 #include "proto/verdict.h"
-#include "tests/support/ledger_fixture.h"
+#include "tests/support/daemon/ledger_fixture.h"
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>

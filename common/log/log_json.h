@@ -1,6 +1,6 @@
-// Turns a line of the log into one JSON object. Only common/log.c uses it.
-#ifndef COMMON_LOG_JSON_H
-#define COMMON_LOG_JSON_H
+// Turns a line of the log into one JSON object. Only common/log/log.c uses it.
+#ifndef COMMON_LOG_LOG_JSON_H
+#define COMMON_LOG_LOG_JSON_H
 
 #include "common/strbuf.h"
 

@@ -8,7 +8,7 @@
 #include "common/log.h"
 
 #include "common/clock.h"
-#include "common/log_json.h"
+#include "common/log/log_json.h"
 #include "common/printable.h"
 #include <errno.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "tests/support/cgroup_fixture.h"
+#include "tests/support/daemon/cgroup_fixture.h"
 #include "common/file.h"
 #include <errno.h>
 #include <setjmp.h>

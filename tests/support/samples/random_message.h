@@ -1,6 +1,6 @@
 // Fills any message with random values through its descriptor, for round-trip properties.
-#ifndef TESTS_SUPPORT_RANDOM_MESSAGE_H
-#define TESTS_SUPPORT_RANDOM_MESSAGE_H
+#ifndef TESTS_SUPPORT_SAMPLES_RANDOM_MESSAGE_H
+#define TESTS_SUPPORT_SAMPLES_RANDOM_MESSAGE_H
 
 #include "common/stats.h"
 #include "proto/message.h"

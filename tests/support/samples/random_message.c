@@ -1,4 +1,4 @@
-#include "tests/support/random_message.h"
+#include "tests/support/samples/random_message.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "tests/support/ledger_fixture.h"
+#include "tests/support/daemon/ledger_fixture.h"
 #include "common/database/row_digest.h"
 #include "common/file.h"
 #include "daemon/store/ledger.h"

@@ -1,4 +1,4 @@
-#include "tests/support/executor_runs.h"
+#include "tests/support/daemon/executor_runs.h"
 #include "common/digest.h"
 #include "common/file.h"
 #include "daemon/run/executors.h"

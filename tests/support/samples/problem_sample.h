@@ -1,6 +1,6 @@
 // A C problem with every feature of problem.json, for tests that change one place of it.
-#ifndef TESTS_SUPPORT_PROBLEM_SAMPLE_H
-#define TESTS_SUPPORT_PROBLEM_SAMPLE_H
+#ifndef TESTS_SUPPORT_SAMPLES_PROBLEM_SAMPLE_H
+#define TESTS_SUPPORT_SAMPLES_PROBLEM_SAMPLE_H
 
 #include "problem/problem.h"
 

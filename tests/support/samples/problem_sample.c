@@ -1,4 +1,4 @@
-#include "tests/support/problem_sample.h"
+#include "tests/support/samples/problem_sample.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

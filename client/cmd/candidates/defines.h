@@ -1,7 +1,7 @@
 // The values of `kcast measure --define`: which point of a template they name, or which #define
-// lines stand before another source. Called by client/cmd/candidates.c.
-#ifndef CLIENT_CMD_DEFINES_H
-#define CLIENT_CMD_DEFINES_H
+// lines stand before another source. Called by client/cmd/candidates/candidates.c.
+#ifndef CLIENT_CMD_CANDIDATES_DEFINES_H
+#define CLIENT_CMD_CANDIDATES_DEFINES_H
 
 #include "common/err.h"
 #include "common/mem.h"

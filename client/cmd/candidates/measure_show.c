@@ -1,4 +1,4 @@
-#include "client/cmd/measure_show.h"
+#include "client/cmd/candidates/measure_show.h"
 
 #include "client/diagnostics.h"
 #include "client/show.h"

@@ -1,6 +1,6 @@
 // A result that everybody believes, for tests that change one thing in it.
-#ifndef TESTS_SUPPORT_RESULT_SAMPLE_H
-#define TESTS_SUPPORT_RESULT_SAMPLE_H
+#ifndef TESTS_SUPPORT_SAMPLES_RESULT_SAMPLE_H
+#define TESTS_SUPPORT_SAMPLES_RESULT_SAMPLE_H
 
 #include "proto/messages.h"
 

@@ -1,4 +1,4 @@
-#include "client/cmd/job_list.h"
+#include "client/cmd/tables/job_list.h"
 
 #include "client/show.h"
 #include "common/mem.h"

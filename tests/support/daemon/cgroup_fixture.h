@@ -1,6 +1,6 @@
 // A folder that stands for a control group, or is one, and what is written to its files.
-#ifndef TESTS_SUPPORT_CGROUP_FIXTURE_H
-#define TESTS_SUPPORT_CGROUP_FIXTURE_H
+#ifndef TESTS_SUPPORT_DAEMON_CGROUP_FIXTURE_H
+#define TESTS_SUPPORT_DAEMON_CGROUP_FIXTURE_H
 
 #include "common/err.h"
 #include "daemon/run/cgroup.h"

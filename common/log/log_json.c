@@ -1,7 +1,7 @@
 // Values come from peers and compilers and are not escaped in the line: a quoted value may have
 // quotes inside. Its end is therefore the first quote after which the line ends or another key=
 // begins, which is where a person would see it.
-#include "common/log_json.h"
+#include "common/log/log_json.h"
 #include "common/printable.h"
 #include "common/utf8.h"
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 // Shares of device time and budgets, for people and as JSON. Called by `kcast status`, `kcast jobs`
 // and `kcast budget`. Asks no daemon.
-#ifndef CLIENT_CMD_SHARE_TABLE_H
-#define CLIENT_CMD_SHARE_TABLE_H
+#ifndef CLIENT_CMD_TABLES_SHARE_TABLE_H
+#define CLIENT_CMD_TABLES_SHARE_TABLE_H
 
 #include "proto/messages.h"
 #include <jansson.h>

@@ -2,8 +2,8 @@
 // which become blobs of a daemon pool. They are read before a daemon is asked anything, so that a
 // wrong path is told at once. Called by `kcast measure` and `kcast forecast`. Knows nothing of
 // jobs.
-#ifndef CLIENT_CMD_CANDIDATES_H
-#define CLIENT_CMD_CANDIDATES_H
+#ifndef CLIENT_CMD_CANDIDATES_CANDIDATES_H
+#define CLIENT_CMD_CANDIDATES_CANDIDATES_H
 
 #include "client/pool/daemon_pool.h"
 #include "common/err.h"

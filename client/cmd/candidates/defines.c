@@ -1,4 +1,4 @@
-#include "client/cmd/defines.h"
+#include "client/cmd/candidates/defines.h"
 
 #include "common/options/nearest.h"
 #include "common/parse.h"

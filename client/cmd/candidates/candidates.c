@@ -1,6 +1,6 @@
-#include "client/cmd/candidates.h"
+#include "client/cmd/candidates/candidates.h"
 
-#include "client/cmd/defines.h"
+#include "client/cmd/candidates/defines.h"
 #include "common/file.h"
 #include "common/stats.h"
 #include "problem/problem.h"

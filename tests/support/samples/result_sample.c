@@ -1,4 +1,4 @@
-#include "tests/support/result_sample.h"
+#include "tests/support/samples/result_sample.h"
 #include "proto/verdict.h"
 #include <math.h>
 

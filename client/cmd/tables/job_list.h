@@ -1,7 +1,7 @@
 // Lists of jobs: how `kcast jobs` and `kcast cancel` print them, and how these and `kcast job`
 // parse the job numbers of a command line. Asks no daemon.
-#ifndef CLIENT_CMD_JOB_LIST_H
-#define CLIENT_CMD_JOB_LIST_H
+#ifndef CLIENT_CMD_TABLES_JOB_LIST_H
+#define CLIENT_CMD_TABLES_JOB_LIST_H
 
 #include "client/pool/daemons.h"
 #include "common/err.h"

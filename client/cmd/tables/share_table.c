@@ -1,4 +1,4 @@
-#include "client/cmd/share_table.h"
+#include "client/cmd/tables/share_table.h"
 #include "client/show.h"
 #include "common/mem.h"
 #include "common/printable.h"

@@ -1,6 +1,6 @@
 // Runs of the fake executor through the real executors, and who answered them.
-#ifndef TESTS_SUPPORT_EXECUTOR_RUNS_H
-#define TESTS_SUPPORT_EXECUTOR_RUNS_H
+#ifndef TESTS_SUPPORT_DAEMON_EXECUTOR_RUNS_H
+#define TESTS_SUPPORT_DAEMON_EXECUTOR_RUNS_H
 
 #include "daemon/run/executors.h"
 #include "proto/messages.h"

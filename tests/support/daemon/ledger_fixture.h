@@ -1,6 +1,6 @@
 // A ledger in a temporary folder, what its callbacks saw, and what loading it visited.
-#ifndef TESTS_SUPPORT_LEDGER_FIXTURE_H
-#define TESTS_SUPPORT_LEDGER_FIXTURE_H
+#ifndef TESTS_SUPPORT_DAEMON_LEDGER_FIXTURE_H
+#define TESTS_SUPPORT_DAEMON_LEDGER_FIXTURE_H
 
 #include "daemon/store/ledger.h"
 
