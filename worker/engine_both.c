@@ -30,8 +30,8 @@
 #define ENGINE_NAME "both"
 
 struct engine {
-    void *llm, *learner; // the parts: an engine_llm, an engine_static
-    size_t open;         // calls that have not been answered
+    void *llm, *static_part; // the parts: an engine_llm, an engine_static
+    size_t open;             // calls that have not been answered
     bool closing;
 };
 
@@ -161,7 +161,7 @@ static void on_llm_forecast(void *owner, const struct err *error, const void *re
     for (size_t i = 0; i < call->llm_reply.forecasts_count; i++) {
         copy_raw(&call->request.candidates[i].raw, call->llm_reply.forecasts[i].raw);
     }
-    engine_static.forecast(call->engine->learner, &call->request, on_static_forecast, call);
+    engine_static.forecast(call->engine->static_part, &call->request, on_static_forecast, call);
 }
 
 static void on_screened(void *owner, const struct err *error, const void *reply)
@@ -188,7 +188,7 @@ static void both_forecast(void *opaque, struct forecast_request *request_take, e
     struct call *call = begin(engine, done, owner);
 
     if (request_take->screening) {
-        engine_static.forecast(engine->learner, request_take, on_screened, call);
+        engine_static.forecast(engine->static_part, request_take, on_screened, call);
         return;
     }
     message_copy(&forecast_request_message, &call->request, request_take);
@@ -218,7 +218,7 @@ static void on_llm_observed(void *owner, const struct err *error, const void *re
         return;
     }
     call->alarms = ((const struct observed *)reply)->alarms;
-    engine_static.observe(call->engine->learner, &call->observe, on_static_observed, call);
+    engine_static.observe(call->engine->static_part, &call->observe, on_static_observed, call);
 }
 
 static void both_observe(void *opaque, struct observe *request_take, engine_done *done, void *owner)
@@ -250,7 +250,7 @@ static void both_propose(void *opaque, struct propose_request *request_take, eng
 static void both_recall(void *opaque, struct recall_request *request_take, engine_done *done,
                         void *owner)
 {
-    engine_static.recall(((struct engine *)opaque)->learner, request_take, done, owner);
+    engine_static.recall(((struct engine *)opaque)->static_part, request_take, done, owner);
 }
 
 // ---- status ----
@@ -275,14 +275,14 @@ static void merge_models(struct worker_status *both, const struct worker_status 
 static void on_static_status(void *owner, const struct err *error, const void *reply)
 {
     struct call *call = owner;
-    const struct worker_status *learner = reply;
+    const struct worker_status *own = reply;
 
     if (error) {
         finish(call, error, NULL);
         return;
     }
     struct worker_status both;
-    message_copy(&worker_status_message, &both, learner);
+    message_copy(&worker_status_message, &both, own);
     free(both.engine);
     both.engine = xstrdup(ENGINE_NAME);
     both.endpoints = call->llm_status.endpoints;
@@ -307,7 +307,7 @@ static void on_llm_status(void *owner, const struct err *error, const void *repl
         return;
     }
     message_copy(&worker_status_message, &call->llm_status, reply);
-    engine_static.status(call->engine->learner, on_static_status, call);
+    engine_static.status(call->engine->static_part, on_static_status, call);
 }
 
 static void both_status(void *opaque, engine_done *done, void *owner)
@@ -328,14 +328,14 @@ static int both_open(void **ret, const struct engine_config *config, struct err 
                        " file: there is no language model to ask");
     }
     struct engine *engine = xcalloc(1, sizeof(*engine));
-    int rc = engine_static.open(&engine->learner, config, err);
+    int rc = engine_static.open(&engine->static_part, config, err);
     if (rc != 0) {
         free(engine);
         return rc;
     }
     rc = engine_llm.open(&engine->llm, config, err);
     if (rc != 0) {
-        engine_static.close(engine->learner);
+        engine_static.close(engine->static_part);
         free(engine);
         return rc;
     }
@@ -352,7 +352,7 @@ static void both_close(void *opaque)
     engine->open++; // keeps the engine while its parts are closed
     engine->closing = true;
     engine_llm.close(engine->llm);
-    engine_static.close(engine->learner);
+    engine_static.close(engine->static_part);
     engine->open--;
     free_if_over(engine);
 }

@@ -88,7 +88,7 @@ static void on_trial(void *owner)
 // ---- replies ----
 
 // Takes the endpoint out of the question. Returns whether another one is left.
-static bool bar(struct llm_question *question, size_t endpoint)
+static bool exclude(struct llm_question *question, size_t endpoint)
 {
     question->barred |= bit_of(endpoint);
     return (~question->barred & (bit_of(endpoints_count(question->llm->endpoints)) - 1)) != 0;
@@ -117,7 +117,7 @@ static bool change_style(struct llm_question *question, const struct endpoint_re
     (void)snprintf(question->reason, sizeof(question->reason), "%s: %s",
                    name_of(question, result->endpoint), reason);
     free(reason);
-    return bar(question, result->endpoint);
+    return exclude(question, result->endpoint);
 }
 
 // The answer was cut off before anything usable. Returns whether to ask again.
@@ -169,7 +169,7 @@ static bool read_answer(struct llm_question *question, const struct endpoint_res
         (void)snprintf(question->reason, sizeof(question->reason), "%s refuses: %.200s",
                        name_of(question, result->endpoint),
                        answer.text ? answer.text : "without a word");
-        again = bar(question, result->endpoint);
+        again = exclude(question, result->endpoint);
     } else {
         request_style_unusable(style, &question->used);
         (void)snprintf(question->reason, sizeof(question->reason), "%s: %s",
@@ -202,7 +202,7 @@ static bool take_reply(struct llm_question *question, const struct endpoint_resu
     case REFUSAL_TOO_LONG:
         log_event(LOG_NOTICE, "question-refused endpoint=%s reason=\"%s\"",
                   name_of(question, result->endpoint), question->reason);
-        return bar(question, result->endpoint);
+        return exclude(question, result->endpoint);
     default:
         return false; // every endpoint has been asked that could be
     }

@@ -7,9 +7,9 @@
 #include <time.h>
 #include <uthash.h>
 
-#define NAME_MAX_LEN 160 // bytes of an account's name: "s:" and the search, which has at most 128
+#define NAME_MAX_LEN 160 // bytes of a total's name: "s:" and the search, which has at most 128
 
-struct spend_account {
+struct spend_total {
     char name[NAME_MAX_LEN]; // key
     const struct endpoint_amount *limit;
     struct endpoint_amount spent, reserved;
@@ -17,28 +17,28 @@ struct spend_account {
     UT_hash_handle hh;
 };
 
-// The account of this name, made if it is missing.
-static struct spend_account *account_of(struct spend_book *book, const char *name,
-                                        const struct endpoint_amount *limit)
+// The total of this name, made if it is missing.
+static struct spend_total *total_of(struct spend_book *book, const char *name,
+                                    const struct endpoint_amount *limit)
 {
-    struct spend_account *account = NULL;
+    struct spend_total *total = NULL;
 
-    HASH_FIND_STR(book->accounts, name, account);
-    if (!account) {
-        account = xcalloc(1, sizeof(*account));
-        (void)snprintf(account->name, sizeof(account->name), "%s", name);
-        account->limit = limit;
+    HASH_FIND_STR(book->totals, name, total);
+    if (!total) {
+        total = xcalloc(1, sizeof(*total));
+        (void)snprintf(total->name, sizeof(total->name), "%s", name);
+        total->limit = limit;
         if (book->store) {
-            account->spent = endpoint_store_spent(book->store, name);
+            total->spent = endpoint_store_spent(book->store, name);
         }
-        HASH_ADD_STR(book->accounts, name, account);
+        HASH_ADD_STR(book->totals, name, total);
     }
-    return account;
+    return total;
 }
 
-// The accounts that a request of the search is paid from.
-static void accounts_of(struct spend_book *book, const char *search,
-                        struct spend_account *ret[static SPEND_ACCOUNTS])
+// The totals that a request of the search counts in.
+static void totals_of(struct spend_book *book, const char *search,
+                      struct spend_total *ret[static SPEND_TOTALS])
 {
     const struct clock *clock = book->clock ? book->clock : &clock_system;
     time_t now = (time_t)(clock_wall_ns(clock) / 1000000000);
@@ -46,53 +46,51 @@ static void accounts_of(struct spend_book *book, const char *search,
     struct tm tm;
 
     (void)snprintf(name, sizeof(name), "s:%s", search);
-    ret[0] = account_of(book, name, &book->limits.search);
+    ret[0] = total_of(book, name, &book->limits.search);
     (void)strftime(day, sizeof(day), "d:%Y-%m-%d", gmtime_r(&now, &tm));
-    ret[1] = account_of(book, day, &book->limits.day);
-    ret[2] = account_of(book, "w", &book->limits.worker);
+    ret[1] = total_of(book, day, &book->limits.day);
+    ret[2] = total_of(book, "w", &book->limits.worker);
 }
 
-// ERR_LIMIT when the account's limit is reached.
-static int check_spent(const struct spend_account *account, struct err *err)
+// ERR_LIMIT when the total's limit is reached.
+static int check_spent(const struct spend_total *total, struct err *err)
 {
-    const char *who = account->name[0] == 's'   ? "the search has"
-                      : account->name[0] == 'd' ? "today's searches have"
-                                                : "the worker has";
+    const char *who = total->name[0] == 's'   ? "the search has"
+                      : total->name[0] == 'd' ? "today's searches have"
+                                              : "the worker has";
 
-    if (account->limit->tokens > 0 && account->spent.tokens >= account->limit->tokens) {
+    if (total->limit->tokens > 0 && total->spent.tokens >= total->limit->tokens) {
         return err_set(err, ERR_LIMIT, "%s used up %s %.0f tokens", who,
-                       account->name[0] == 'd' ? "their" : "its", account->limit->tokens);
+                       total->name[0] == 'd' ? "their" : "its", total->limit->tokens);
     }
-    if (account->limit->cost > 0 && account->spent.cost >= account->limit->cost) {
+    if (total->limit->cost > 0 && total->spent.cost >= total->limit->cost) {
         return err_set(err, ERR_LIMIT, "%s used up %s budget of %g", who,
-                       account->name[0] == 'd' ? "their" : "its", account->limit->cost);
+                       total->name[0] == 'd' ? "their" : "its", total->limit->cost);
     }
     return 0;
 }
 
 // Whether a request must wait for the ones that are open.
-static bool must_wait(const struct spend_account *account, struct endpoint_amount most,
-                      bool unbounded)
+static bool must_wait(const struct spend_total *total, struct endpoint_amount most, bool unbounded)
 {
-    const struct endpoint_amount *limit = account->limit;
+    const struct endpoint_amount *limit = total->limit;
 
-    if (account->open == 0 || (limit->tokens <= 0 && limit->cost <= 0)) {
+    if (total->open == 0 || (limit->tokens <= 0 && limit->cost <= 0)) {
         return false;
     }
-    return unbounded || account->unbounded > 0 ||
+    return unbounded || total->unbounded > 0 ||
            (limit->tokens > 0 &&
-            account->spent.tokens + account->reserved.tokens + most.tokens > limit->tokens) ||
-           (limit->cost > 0 &&
-            account->spent.cost + account->reserved.cost + most.cost > limit->cost);
+            total->spent.tokens + total->reserved.tokens + most.tokens > limit->tokens) ||
+           (limit->cost > 0 && total->spent.cost + total->reserved.cost + most.cost > limit->cost);
 }
 
-// The names of the accounts as the store wants them. The caller frees them.
-static char *names_of(struct spend_account *const account[static SPEND_ACCOUNTS])
+// The names of the totals as the store wants them. The caller frees them.
+static char *names_of(struct spend_total *const total[static SPEND_TOTALS])
 {
     struct strbuf names = STRBUF_INIT;
 
-    for (size_t i = 0; i < SPEND_ACCOUNTS; i++) {
-        strbuf_addf(&names, "%s%s", i > 0 ? "\n" : "", account[i]->name);
+    for (size_t i = 0; i < SPEND_TOTALS; i++) {
+        strbuf_addf(&names, "%s%s", i > 0 ? "\n" : "", total[i]->name);
     }
     return strbuf_detach(&names);
 }
@@ -104,18 +102,18 @@ enum spend_answer spend_reserve(struct spend_book *book, const char *search,
     struct spend_reservation reservation = {.open = true, .most = most, .unbounded = unbounded};
     bool wait = false;
 
-    accounts_of(book, search, reservation.account);
-    for (size_t i = 0; i < SPEND_ACCOUNTS; i++) {
-        if (check_spent(reservation.account[i], err) != 0) {
+    totals_of(book, search, reservation.total);
+    for (size_t i = 0; i < SPEND_TOTALS; i++) {
+        if (check_spent(reservation.total[i], err) != 0) {
             return SPEND_NEVER;
         }
-        wait |= must_wait(reservation.account[i], most, unbounded);
+        wait |= must_wait(reservation.total[i], most, unbounded);
     }
     if (wait) {
         return SPEND_LATER;
     }
     if (book->store) {
-        char *names = names_of(reservation.account);
+        char *names = names_of(reservation.total);
 
         reservation.id = endpoint_store_reserve(book->store, names, most);
         free(names);
@@ -124,13 +122,13 @@ enum spend_answer spend_reserve(struct spend_book *book, const char *search,
             return SPEND_NEVER;
         }
     }
-    for (size_t i = 0; i < SPEND_ACCOUNTS; i++) {
-        struct spend_account *account = reservation.account[i];
+    for (size_t i = 0; i < SPEND_TOTALS; i++) {
+        struct spend_total *total = reservation.total[i];
 
-        account->open++;
-        account->unbounded += unbounded;
-        account->reserved.tokens += most.tokens;
-        account->reserved.cost += most.cost;
+        total->open++;
+        total->unbounded += unbounded;
+        total->reserved.tokens += most.tokens;
+        total->reserved.cost += most.cost;
     }
     *ret = reservation;
     return SPEND_GO;
@@ -165,21 +163,21 @@ double spend_settle(struct spend_book *book, struct spend_reservation *reservati
         book->output_tokens += usage->output;
         book->cost += spent.cost;
     }
-    for (size_t i = 0; i < SPEND_ACCOUNTS; i++) {
-        struct spend_account *account = reservation->account[i];
+    for (size_t i = 0; i < SPEND_TOTALS; i++) {
+        struct spend_total *total = reservation->total[i];
 
-        account->open--;
-        account->unbounded -= reservation->unbounded;
-        account->reserved.tokens -= reservation->most.tokens;
-        account->reserved.cost -= reservation->most.cost;
-        account->spent.tokens += spent.tokens;
-        account->spent.cost += spent.cost;
-        if (account->open == 0) { // no rounding is left over
-            account->reserved = (struct endpoint_amount){.tokens = 0};
+        total->open--;
+        total->unbounded -= reservation->unbounded;
+        total->reserved.tokens -= reservation->most.tokens;
+        total->reserved.cost -= reservation->most.cost;
+        total->spent.tokens += spent.tokens;
+        total->spent.cost += spent.cost;
+        if (total->open == 0) { // no rounding is left over
+            total->reserved = (struct endpoint_amount){.tokens = 0};
         }
     }
     if (book->store) {
-        char *names = names_of(reservation->account);
+        char *names = names_of(reservation->total);
 
         endpoint_store_settle(book->store, reservation->id, names, spent);
         free(names);
@@ -190,10 +188,10 @@ double spend_settle(struct spend_book *book, struct spend_reservation *reservati
 
 void spend_book_release(struct spend_book *book)
 {
-    struct spend_account *account, *next;
+    struct spend_total *total, *next;
 
-    HASH_ITER (hh, book->accounts, account, next) {
-        HASH_DEL(book->accounts, account);
-        free(account);
+    HASH_ITER (hh, book->totals, total, next) {
+        HASH_DEL(book->totals, total);
+        free(total);
     }
 }

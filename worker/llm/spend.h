@@ -11,7 +11,7 @@
 #include "worker/endpoint/endpoint_store.h"
 #include "worker/llm/answer.h"
 
-struct spend_account; // of a search, a day or the worker
+struct spend_total; // of a search, a day or the worker
 
 // 0: no limit. A day is one of UTC; the worker is its state directory, over restarts.
 struct spend_limits {
@@ -25,16 +25,16 @@ struct spend_book {
     const struct clock *clock;            // for the date; NULL: the system's
     uint64_t input_tokens, output_tokens; // in total, since the process started
     double cost;                          // likewise
-    struct spend_account *accounts;       // hash table by name
+    struct spend_total *totals;           // hash table by name
 };
 
-#define SPEND_ACCOUNTS 3 // that a request is paid from: its search's, its day's and the worker's
+#define SPEND_TOTALS 3 // that a request counts in: its search's, its day's and the worker's
 
 // What is reserved for one open request. Zeroed memory is none.
 struct spend_reservation {
     bool open;
     int64_t id; // in the store
-    struct spend_account *account[SPEND_ACCOUNTS];
+    struct spend_total *total[SPEND_TOTALS];
     struct endpoint_amount most;
     bool unbounded;
 };
@@ -47,7 +47,7 @@ enum spend_answer {
 
 // Reserves what a request may cost at most. unbounded: nothing is known of how much the endpoint
 // counts, so that under a limit the request goes alone. A request that may go beyond the limit is
-// made when no other one is open that is paid from the same account, and the limit is not reached:
+// made when no other one is open that counts in the same total, and the limit is not reached:
 // it is the one answer. SPEND_NEVER sets *err to which limit is reached (ERR_LIMIT), or to why it
 // could not be kept (ERR_SYSTEM).
 enum spend_answer spend_reserve(struct spend_book *book, const char *search,
