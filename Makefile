@@ -252,6 +252,10 @@ lint: ## checks of format, dialect, layers and documents
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)KCAST_BIN=$(B)/bin tests/check-docs.sh
 
+compilers: ## builds the programs by each supported compiler that is here, and says which are not
+	$(Q)scripts/compilers.sh
+.PHONY: compilers
+
 # What editors and tools for C read: how each file is compiled.
 TEST_SRC = $(sort $(shell find tests -name '*.c' -not -path 'tests/data/*' -not -path 'tests/cheats/*/*'))
 comma := ,
