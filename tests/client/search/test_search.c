@@ -84,7 +84,7 @@ static void a_search_is_as_wide_as_its_pool(void **state)
                   &(struct fake_behaviour){.devices = 7, .compile_slots = 64});
     search(f, 0, NULL, path);
     load(&run_state, path);
-    assert_width(&run_state.started, 4, 6, 1, 0);
+    assert_width(&run_state.started, 4, 8, 1, 0);
     assert_true(isnan(run_state.started.worker_seconds)); // one device needs not ask
     run_state_release(&run_state);
     search(&other, 0, NULL, path_many);
