@@ -4,6 +4,7 @@
 #include "proto/verdict.h"
 #include "worker/prompt/fine_bins.h"
 #include "worker/prompt/forecast_schema.h"
+#include "worker/prompt/prompt_common.h"
 #include "worker/prompt/prompt_quote.h"
 #include <math.h>
 #include <stdio.h>
@@ -115,11 +116,13 @@ static void add_case(struct strbuf *out, const struct bench_case *one)
     strbuf_adds(out, "\n");
 }
 
-// The benchmark cases, and the bound on S over all of them where each has one.
+// The benchmark cases, and the bound on S over all of them where each has one. Times are known from
+// the first measurement of a search on.
 static void add_cases(struct strbuf *out, const struct search_context *context)
 {
     struct strbuf text = STRBUF_INIT;
     double bound = 0, weights = 0;
+    bool timed = false;
 
     if (context->cases_count == 0) {
         return;
@@ -129,18 +132,44 @@ static void add_cases(struct strbuf *out, const struct search_context *context)
         double weight = isnan(one->weight) ? 1 : one->weight;
 
         add_case(&text, one);
+        timed |= one->baseline_ns > 0;
         bound += weight * log2(one->baseline_ns / one->floor_ns); // NaN when one is unknown
         weights += weight;
     }
     strbuf_addf(out, "Benchmark cases, whose order is that of all speedups by case:\n");
     prompt_quote(out, "cases", text.data, text.len, PROMPT_README_MAX);
+    if (!timed) {
+        strbuf_adds(out, "How long the baseline takes for them is not known yet.\n");
+    }
     if (isfinite(bound) && weights > 0) {
         strbuf_addf(out, "Over all cases S is at most %.3g.\n", exp2(bound / weights));
     }
     strbuf_release(&text);
 }
 
-static void add_best(struct strbuf *out, const struct forecast_request *request)
+// Quotes a program: its beginning alone where the common end follows it.
+static void quote_program(struct strbuf *out, const char *what, const struct bytes *source,
+                          const struct bytes *common)
+{
+    bool ends = prompt_ends_with(source, common);
+
+    prompt_quote(out, what, source->data, source->len - (ends ? common->len : 0),
+                 PROMPT_SOURCE_MAX);
+    strbuf_adds(out, ends ? "and then the common end.\n" : "");
+}
+
+static void add_common_end(struct strbuf *out, const struct bytes *common)
+{
+    if (common->len > 0) {
+        strbuf_adds(out, "Programs of this search differ in how they begin. This is the common end "
+                         "of many of them, shown once; programs below that end with it are shown "
+                         "by their beginning:\n");
+        prompt_quote(out, "common end", common->data, common->len, PROMPT_SOURCE_MAX);
+    }
+}
+
+static void add_best(struct strbuf *out, const struct forecast_request *request,
+                     const struct bytes *common)
 {
     const struct search_context *context = request->context;
     char what[96], number[32] = "";
@@ -154,7 +183,7 @@ static void add_best(struct strbuf *out, const struct forecast_request *request)
     }
     (void)snprintf(what, sizeof(what), "best so far%s, S = %.4g", number,
                    exp2(request->incumbent_log2));
-    prompt_quote(out, what, context->incumbent.data, context->incumbent.len, PROMPT_SOURCE_MAX);
+    quote_program(out, what, &context->incumbent, common);
     if (context->incumbent_cases_count > 0) {
         strbuf_adds(out, "S of the best so far");
         prompt_case_speedups(out, context->incumbent_cases, context->incumbent_cases_count);
@@ -215,7 +244,8 @@ static void add_history(struct strbuf *out, const struct search_context *context
     strbuf_release(&text);
 }
 
-void prompt_known_source(struct strbuf *out, const char *title, const struct known_source *known)
+static void add_known_source(struct strbuf *out, const char *title,
+                             const struct known_source *known, const struct bytes *common)
 {
     char what[128];
 
@@ -226,7 +256,7 @@ void prompt_known_source(struct strbuf *out, const char *title, const struct kno
                        known->verdict == VERDICT_NONE ? "not measured"
                                                       : verdict_name(known->verdict));
     }
-    prompt_quote(out, what, known->source.data, known->source.len, PROMPT_SOURCE_MAX);
+    quote_program(out, what, &known->source, common);
     if (known->cases_count > 0) {
         strbuf_adds(out, "Its S");
         prompt_case_speedups(out, known->cases, known->cases_count);
@@ -235,7 +265,13 @@ void prompt_known_source(struct strbuf *out, const char *title, const struct kno
     prompt_facts(out, "Its compile facts", known->features, known->features_count);
 }
 
-static void add_neighbours(struct strbuf *out, const struct search_context *context)
+void prompt_known_source(struct strbuf *out, const char *title, const struct known_source *known)
+{
+    add_known_source(out, title, known, &(struct bytes){.data = NULL});
+}
+
+static void add_neighbours(struct strbuf *out, const struct search_context *context,
+                           const struct bytes *common)
 {
     if (context->neighbours_count > 0) {
         strbuf_adds(out, "\nMeasured programs that are like the candidates in question:\n");
@@ -246,7 +282,7 @@ static void add_neighbours(struct strbuf *out, const struct search_context *cont
 
         (void)snprintf(title, sizeof(title), "measured #%llu",
                        (unsigned long long)known->candidate);
-        prompt_known_source(out, title, known);
+        add_known_source(out, title, known, common);
         if (known->reason && !verdict_is_ratio(known->verdict)) {
             prompt_quote(out, "what was wrong with it", known->reason, strlen(known->reason), 1024);
         }
@@ -256,6 +292,7 @@ static void add_neighbours(struct strbuf *out, const struct search_context *cont
 void prompt_search(struct strbuf *out, const struct forecast_request *request)
 {
     const struct search_context *context = request->context;
+    const struct bytes common = prompt_common_end(request);
     struct strbuf readme = STRBUF_INIT;
 
     strbuf_addf(out, "Problem: %s, in %s\nDevice: %s\n", request->problem,
@@ -275,9 +312,10 @@ void prompt_search(struct strbuf *out, const struct forecast_request *request)
     prompt_facts(out, "Compiled baseline", request->baseline_features,
                  request->baseline_features_count);
     add_cases(out, context);
-    add_best(out, request);
+    add_common_end(out, &common);
+    add_best(out, request, &common);
     add_history(out, context);
-    add_neighbours(out, context);
+    add_neighbours(out, context, &common);
 }
 
 // ---- the candidate ----
@@ -311,9 +349,10 @@ void prompt_candidate(struct strbuf *out, const struct forecast_request *request
 {
     double best = isnan(request->incumbent_log2) ? 0 : request->incumbent_log2;
 
+    const struct bytes common = prompt_common_end(request);
+
     strbuf_adds(out, "\nThe candidate:\n");
-    prompt_quote(out, "candidate", candidate->source.data, candidate->source.len,
-                 PROMPT_SOURCE_MAX);
+    quote_program(out, "candidate", &candidate->source, &common);
     prompt_facts(out, "Its parameters", candidate->params, candidate->params_count);
     prompt_facts(out, "Compiled", candidate->features, candidate->features_count);
     for (size_t i = 0; i < candidate->nearest_count; i++) {

@@ -1,7 +1,8 @@
 // Writes the prompts of forecasts: what a language model is asked, as text. Called by the questions
 // (llm*.c). What changes least comes first, so that endpoints can keep it in their prompt cache:
 // rules, problem, device and baseline are the same for a whole search; the best so far, what was
-// tried and the measured neighbours for all candidates of a request; the candidate comes last.
+// tried, the measured neighbours and what the candidates end with in common for all candidates of a
+// request; what is the candidate's own comes last.
 // Sources are quoted between lines that contain their own digest, so that no text can end its own
 // quote, and the rules say that quoted text is no instruction. The tables of bins come from
 // proto/bins.h and worker/prompt/fine_bins.h. Proposals are the business of prompt_propose.h.
@@ -10,6 +11,10 @@
 
 #include "common/strbuf.h"
 #include "proto/messages.h"
+
+// Grows with every change of what the functions below write, beside the rules: a model that reads
+// other words is another forecaster. tests/worker/prompt/test_prompt.c reminds of it.
+#define PROMPT_EDITION 2
 
 // Bytes that are quoted of one text; the prompt says how many more were left out.
 #define PROMPT_SOURCE_MAX ((size_t)32 << 10)

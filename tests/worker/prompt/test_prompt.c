@@ -390,6 +390,92 @@ static void the_rules_let_it_think_defer_and_compare_with_the_best(void **state)
                                                  "\"best_bin\"", "\"q\"", "from P to W", NULL});
 }
 
+// Whoever changes the words of a prompt makes the model that reads them another forecaster: raise
+// PROMPT_EDITION, and put the new beginning of the digest here.
+static void who_changes_the_words_raises_the_edition(void **state)
+{
+    static char common[PROMPT_SOURCE_MAX / 32], head[2][sizeof(common) + 32];
+    struct fact fact[] = {{(char *)(uintptr_t) "registers", 40}};
+    double by_case[] = {1, NAN};
+    struct bench_case cases[] = {{.params = (char *)(uintptr_t) "N=1",
+                                  .weight = 0.5,
+                                  .flops = 2,
+                                  .bytes = 3,
+                                  .baseline_ns = 5000,
+                                  .floor_ns = 100},
+                                 {.params = (char *)(uintptr_t) "N=2",
+                                  .weight = 0.5,
+                                  .flops = NAN,
+                                  .bytes = NAN,
+                                  .baseline_ns = NAN,
+                                  .floor_ns = NAN}};
+    struct tried tried[] = {{.name = (char *)(uintptr_t) "A=1",
+                             .candidate = 1,
+                             .verdict = VERDICT_FASTER,
+                             .log2 = 1,
+                             .cases = by_case,
+                             .cases_count = 2},
+                            {.name = (char *)(uintptr_t) "A=2",
+                             .candidate = 2,
+                             .verdict = VERDICT_WRONG,
+                             .reason = (char *)(uintptr_t) "y[0] is 1"}};
+    uint64_t nearest[] = {1};
+    struct candidate_facts candidates[2];
+    struct fixture *f = *state;
+    char hex[DIGEST_HEX_LEN + 1];
+
+    memset(common, 'c', sizeof(common) - 1);
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(head[i], sizeof(head[i]), "#define A %zu\n%s\n", i, common);
+        message_init(&candidate_facts_message, &candidates[i]);
+        candidates[i].source = borrowed(head[i]);
+        candidates[i].features = candidates[i].params = fact;
+        candidates[i].features_count = candidates[i].params_count = 1;
+        candidates[i].nearest = nearest;
+        candidates[i].nearest_count = 1;
+    }
+    struct known_source neighbours[] = {{.candidate = 1,
+                                         .source = borrowed(head[0]),
+                                         .verdict = VERDICT_FASTER,
+                                         .log2 = 1,
+                                         .cases = by_case,
+                                         .cases_count = 2},
+                                        {.candidate = 2,
+                                         .source = borrowed("int two;"),
+                                         .verdict = VERDICT_WRONG,
+                                         .log2 = NAN,
+                                         .reason = (char *)(uintptr_t) "y[0] is 1"}};
+    f->request.device_facts = f->request.baseline_features = fact;
+    f->request.device_facts_count = f->request.baseline_features_count = 1;
+    f->request.candidates = candidates;
+    f->request.candidates_count = 2;
+    f->request.incumbent_log2 = 1;
+    f->context.problem_json = borrowed("{}");
+    f->context.readme = borrowed("text");
+    f->context.cases = cases;
+    f->context.cases_count = 2;
+    f->context.incumbent = borrowed(head[1]);
+    f->context.incumbent_candidate = 9;
+    f->context.incumbent_features = fact;
+    f->context.incumbent_features_count = 1;
+    f->context.incumbent_cases = by_case;
+    f->context.incumbent_cases_count = 2;
+    f->context.history = tried;
+    f->context.history_count = 2;
+    f->context.neighbours = neighbours;
+    f->context.neighbours_count = 2;
+    prompt_search(&f->out, &f->request);
+    prompt_candidate(&f->out, &f->request, &candidates[0]);
+    cases[0].baseline_ns = NAN;
+    f->context.history_count = 0;
+    prompt_search(&f->out, &f->request);
+    struct digest digest = digest_of(f->out.data, f->out.len);
+    digest_hex(&digest, hex);
+    hex[12] = '\0';
+    assert_int_equal(PROMPT_EDITION, 2);
+    assert_string_equal(hex, "000ec7e487f8");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -407,6 +493,7 @@ int main(void)
         TEST(a_longer_history_begins_like_a_shorter_one),
         TEST(neighbours_are_shown_once_and_named_by_each_candidate),
         TEST(the_rules_let_it_think_defer_and_compare_with_the_best),
+        TEST(who_changes_the_words_raises_the_edition),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
