@@ -35,14 +35,16 @@ static json_t *worker_object(const char *url, const struct worker_status *worker
         const struct endpoint_info *e = &worker->endpoints[i];
         json_array_append_new(
             endpoints,
-            json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:o, s:I, s:o, s:o}",
+            json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:o, s:I, s:o, "
+                      "s:o}",
                       "url", e->url, "name", show_text(e->name), "api", show_text(e->api),
-                      "trouble", show_text(e->trouble), "model", show_text(e->model), "requests",
-                      (json_int_t)e->requests, "retries", (json_int_t)e->retries, "failures",
-                      (json_int_t)e->failures, "in_flight", (json_int_t)e->in_flight, "at_once",
-                      show_number(e->at_once), "open", (int)e->open, "rung", show_text(e->rung),
-                      "proposals", (json_int_t)e->proposals, "share", show_number(e->share),
-                      "gain_log2", show_number(e->gain_log2)));
+                      "trouble", show_text(e->trouble), "forecaster", show_text(e->forecaster),
+                      "model", show_text(e->model), "requests", (json_int_t)e->requests, "retries",
+                      (json_int_t)e->retries, "failures", (json_int_t)e->failures, "in_flight",
+                      (json_int_t)e->in_flight, "at_once", show_number(e->at_once), "open",
+                      (int)e->open, "rung", show_text(e->rung), "proposals",
+                      (json_int_t)e->proposals, "share", show_number(e->share), "gain_log2",
+                      show_number(e->gain_log2)));
     }
     return json_pack(
         "{s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:I}", "url", url, "engine",
@@ -151,10 +153,11 @@ static void print_worker(const char *url, const struct worker_status *worker)
         printable_printf(
             stdout,
             "  %s%s%s model %s, rung %s, %llu requests, %llu of them again, %llu under way of "
-            "%.0f%s%s%s\n",
+            "%.0f%s%s%s%s%s\n",
             e->name ? e->name : "", e->name ? ", " : "", e->url, e->model ? e->model : "?",
             e->rung ? e->rung : "?", (unsigned long long)e->requests,
             (unsigned long long)e->retries, (unsigned long long)e->in_flight, e->at_once,
+            e->forecaster ? ", forecasts as " : "", e->forecaster ? e->forecaster : "",
             e->open ? "; left alone for now" : "", e->trouble ? ": " : "",
             e->trouble ? e->trouble : "");
         if (e->proposals > 0) {

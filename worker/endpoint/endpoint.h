@@ -54,7 +54,8 @@ struct endpoint_result {
 // Whether a request may be made now.
 enum endpoint_admission {
     ENDPOINT_ADMIT,
-    ENDPOINT_LATER, // when another request has ended
+    ENDPOINT_LATER, // when another request has ended; elsewhere, if another endpoint takes it now
+    ENDPOINT_WAIT,  // the same, but the call is not made elsewhere instead
     ENDPOINT_NEVER, // the call ends with *err
 };
 

@@ -1,5 +1,7 @@
 #include "worker/endpoint/endpoint_choice.h"
 
+#define LATER_MS 1000 // after which an admission that was put off is asked for again at the latest
+
 bool endpoint_may_ask_another(const struct endpoint_waiter *waiter)
 {
     return (~waiter->call.barred & (endpoint_bit(waiter->all->count) - 1)) != 0;
@@ -42,9 +44,10 @@ static bool comes_before(const struct endpoints *all, const struct endpoint_wait
 }
 
 // When the endpoint can take the call; 0: now, and it is admitted. *busy has the endpoints that did
-// not take an earlier call, and *ret_over is set when the call is not to be made at all.
+// not take an earlier call, *ret_over is set when the call is not to be made at all, and *ret_wait
+// when it is to wait for this endpoint.
 static uint64_t try_endpoint(struct endpoint_waiter *waiter, struct endpoint *endpoint,
-                             uint64_t now, uint32_t *busy, bool *ret_over)
+                             uint64_t now, uint32_t *busy, bool *ret_over, bool *ret_wait)
 {
     struct endpoint_call *call = &waiter->call;
     size_t number = (size_t)(endpoint - waiter->all->endpoint);
@@ -71,7 +74,8 @@ static uint64_t try_endpoint(struct endpoint_waiter *waiter, struct endpoint *en
         waiter->result.err = err;
         *ret_over = true;
     }
-    return UINT64_MAX;
+    *ret_wait = admission == ENDPOINT_WAIT;
+    return now + LATER_MS;
 }
 
 struct endpoint *endpoint_choose(struct endpoint_waiter *waiter, uint64_t now, uint32_t *busy,
@@ -85,6 +89,7 @@ struct endpoint *endpoint_choose(struct endpoint_waiter *waiter, uint64_t now, u
     *ret_over = false;
     for (;;) {
         struct endpoint *best = NULL;
+        bool wait = false;
 
         for (size_t i = 0; i < all->count; i++) {
             struct endpoint *e = &all->endpoint[i];
@@ -97,7 +102,7 @@ struct endpoint *endpoint_choose(struct endpoint_waiter *waiter, uint64_t now, u
             return NULL;
         }
         tried |= endpoint_bit((size_t)(best - all->endpoint));
-        uint64_t when = try_endpoint(waiter, best, now, busy, ret_over);
+        uint64_t when = try_endpoint(waiter, best, now, busy, ret_over, &wait);
         if (when == 0) {
             return best;
         }
@@ -105,5 +110,8 @@ struct endpoint *endpoint_choose(struct endpoint_waiter *waiter, uint64_t now, u
             return NULL;
         }
         *ret_when = when < *ret_when ? when : *ret_when;
+        if (wait) {
+            return NULL;
+        }
     }
 }

@@ -1,9 +1,10 @@
 // Design note. Everything runs on the loop thread. A FORECAST is a batch of questions, one per
-// candidate, and is answered when all of them are. Of AHEAD_FROM questions or more one is asked
-// ahead of the others and answered first, so that the endpoint has the beginning that they share in
-// its prompt cache and reads it once instead of once for each. A question without an answer becomes
-// a forecast with confidence 0 and a reason, so that its candidate is measured and not lost.
-// OBSERVE blocks the loop until the disk has the outcomes, which takes milliseconds.
+// candidate, and is answered when all of them are. Each forecast is that of the endpoint that
+// answered, with its model, the prompt and the way in which it is asked: recalibration, calls and
+// trust are kept by that name, so that of two endpoints in one worker each stands for itself. A
+// question without an answer becomes a forecast with confidence 0 and a reason, so that its
+// candidate is measured and not lost. OBSERVE blocks the loop until the disk has the outcomes,
+// which takes milliseconds.
 #include "worker/llm/engine_llm.h"
 
 #include "common/mem.h"
@@ -14,17 +15,12 @@
 #include <string.h>
 
 #define ENGINE_NAME "llm"
-#define AHEAD_FROM 3 // questions, of which one is asked ahead
 
 struct engine {
     uv_loop_t *loop;
     struct llm *llm;
     struct history *history;
-    char *model; // "llm MODEL #DIGEST": forecasts are recalibrated, and calls counted, by it
     uint64_t forecasts;
-    bool several; // endpoints: the one that is asked ahead warms only its own cache
-    bool failing; // the last question had no answer: then nothing is asked ahead
-    bool closing;
 };
 
 // One FORECAST.
@@ -32,9 +28,7 @@ struct batch {
     struct engine *engine;
     struct forecast_request request;
     struct forecast_reply reply;
-    size_t asked; // questions 0 … asked - 1 have been asked
-    size_t open;  // of these, questions without an answer
-    bool warm;    // the others need not wait for the one that is asked ahead
+    size_t open; // questions without an answer
     struct question {
         struct batch *batch;
         size_t index;
@@ -95,7 +89,7 @@ static struct later *begin_later(struct engine *engine, const struct message *me
 
 static void finish_if_done(struct batch *batch)
 {
-    if (batch->asked < batch->request.candidates_count || batch->open > 0) {
+    if (batch->open > 0) {
         return;
     }
     batch->done(batch->owner, NULL, &batch->reply);
@@ -118,7 +112,6 @@ static void fill(struct batch *batch, size_t index, const struct llm_answer *ans
     forecast->requests = answer->requests;
     forecast->endpoint = answer->endpoint ? xasprintf("%.250s", answer->endpoint) : NULL;
     forecast->way = answer->way ? xasprintf("%.250s", answer->way) : NULL;
-    batch->engine->failing = answer->reason && !batch->engine->closing;
     if (answer->reason) {
         forecast->confidence = 0;
         forecast->reason = xasprintf("%.500s", answer->reason);
@@ -126,7 +119,7 @@ static void fill(struct batch *batch, size_t index, const struct llm_answer *ans
     }
     forecast->raw = xcalloc(1, sizeof(*forecast->raw));
     message_init(&raw_forecast_message, forecast->raw);
-    forecast->raw->model = xstrdup(batch->engine->model);
+    forecast->raw->model = xasprintf(ENGINE_NAME " %.250s", answer->forecaster);
     forecast->raw->p_correct = answer->p_correct;
     forecast->raw->bins = xcalloc(BIN_COUNT, sizeof(double));
     forecast->raw->bins_count = BIN_COUNT;
@@ -141,43 +134,14 @@ static void fill(struct batch *batch, size_t index, const struct llm_answer *ans
     batch->engine->forecasts++;
 }
 
-static void go_on(struct batch *batch);
-
 static void on_answer(void *owner, const struct llm_answer *answer)
 {
     struct question *question = owner;
     struct batch *batch = question->batch;
 
     fill(batch, question->index, answer);
-    // An answer that was known has warmed nothing; a failure is not waited for twice.
-    batch->warm |= !answer->cached;
     batch->open--;
-    go_on(batch);
     finish_if_done(batch);
-}
-
-// Asks what is to be asked now: one question ahead, or all that are left.
-static void go_on(struct batch *batch)
-{
-    size_t count = batch->request.candidates_count;
-
-    if (count < AHEAD_FROM || batch->engine->several || batch->engine->failing) {
-        batch->warm = true;
-    }
-    while (batch->asked < count && (batch->warm || batch->open == 0)) {
-        size_t index = batch->asked++;
-
-        if (batch->engine->closing) {
-            const struct llm_answer nothing = {.reason = "the worker is stopping"};
-
-            fill(batch, index, &nothing);
-            continue;
-        }
-        batch->question[index] = (struct question){.batch = batch, .index = index};
-        batch->open++;
-        llm_forecast(batch->engine->llm, &batch->request, index, on_answer,
-                     &batch->question[index]);
-    }
 }
 
 static void llm_engine_forecast(void *opaque, struct forecast_request *request_take,
@@ -201,7 +165,11 @@ static void llm_engine_forecast(void *opaque, struct forecast_request *request_t
         batch->reply.forecasts[i].id = batch->request.candidates[i].id;
         batch->reply.forecasts[i].engine = xstrdup(ENGINE_NAME);
     }
-    go_on(batch);
+    batch->open = count; // no question ends inside llm_forecast
+    for (size_t i = 0; i < count; i++) {
+        batch->question[i] = (struct question){.batch = batch, .index = i};
+        llm_forecast(engine->llm, &batch->request, i, on_answer, &batch->question[i]);
+    }
     if (count == 0) { // no question would end the batch
         (void)begin_later(engine, &forecast_reply_message, done, owner);
         message_clear(&forecast_request_message, &batch->request);
@@ -271,7 +239,6 @@ static void llm_engine_status(void *opaque, engine_done *done, void *owner)
 static void free_engine(struct engine *engine)
 {
     history_close(engine->history);
-    free(engine->model);
     free(engine);
 }
 
@@ -286,7 +253,6 @@ static int llm_engine_open(void **ret, const struct engine_config *config, struc
     struct engine *engine = xcalloc(1, sizeof(*engine));
     char *path = xasprintf("%s/llm.db", config->state_dir);
     engine->loop = config->loop;
-    engine->several = config->llm->count > 1;
     int rc = history_open(&engine->history, path, err);
     free(path);
     if (rc == 0) {
@@ -296,10 +262,6 @@ static int llm_engine_open(void **ret, const struct engine_config *config, struc
         free_engine(engine);
         return rc;
     }
-    char hex[DIGEST_HEX_LEN + 1];
-    struct digest identity = llm_identity(engine->llm);
-    digest_hex(&identity, hex);
-    engine->model = xasprintf(ENGINE_NAME " %.200s #%.8s", llm_model(engine->llm), hex);
     *ret = engine;
     return 0;
 }
@@ -310,7 +272,6 @@ static void llm_engine_close(void *opaque)
 {
     struct engine *engine = opaque;
 
-    engine->closing = true;
     llm_close(engine->llm);
     free_engine(engine);
 }

@@ -26,6 +26,7 @@ struct forecast_question {
     uint64_t deferred;                   // answers that say that the model cannot say
     bool cached;                         // the answer was known or is an equal question's
     bool fresh;                          // no answer that was given before will do
+    char *forecaster;                    // who has answered; NULL: nobody yet
     enum output_format format;
     void (*done)(void *owner, const struct llm_answer *answer);
     void *owner;
@@ -75,8 +76,14 @@ static void remember(const struct forecast_question *self)
         forecast.bins = bins;
         forecast.bins_count = BIN_COUNT;
     }
+    struct raw_forecast by;
+    struct digest key =
+        llm_answer_key(self->question.llm, &self->question.key, self->question.endpoint);
+    message_init(&raw_forecast_message, &by);
+    by.model = self->forecaster;
+    forecast.raw = &by;
     forecast.rung = (char *)(uintptr_t)output_format_name(self->format);
-    answer_cache_add(self->question.llm->cache, &self->question.key, &forecast_message, &forecast);
+    answer_cache_add(self->question.llm->cache, &key, &forecast_message, &forecast);
 }
 
 // What is said to whoever asked.
@@ -108,6 +115,7 @@ static void tell(struct forecast_question *self)
         answer.p_correct = mean_correct(self);
         answer.p_better = mean_better(self);
         answer.format = output_format_name(self->format);
+        answer.forecaster = self->forecaster;
     } else {
         answer.reason = question->reason;
     }
@@ -126,6 +134,7 @@ static void finish(struct llm_question *question)
         tell(self);
     }
     llm_question_release(question);
+    free(self->forecaster);
     free(self);
 }
 
@@ -158,8 +167,10 @@ static bool take(struct llm_question *question, const struct answer *answer, str
     struct forecast_question *self = (struct forecast_question *)question;
 
     (void)why; // answer_read has said what is missing
-    if (answer->has_forecast) {
+    if (answer->has_forecast && !self->forecaster) {
         self->format = question->used.format;
+        self->forecaster = llm_forecaster(question->llm, question->endpoint, &question->used);
+        question->barred |= ~((uint32_t)1 << question->endpoint); // the others are another one
     }
     if (answer->has_forecast && answer->forecast.defers) {
         self->deferred++;
@@ -192,13 +203,14 @@ static bool take_answer(struct llm_question *question, const struct llm_question
     self->better_count = first->better_count;
     self->deferred = first->deferred;
     self->format = first->format;
+    self->forecaster = xstrdup(first->forecaster);
     self->cached = true;
     return true;
 }
 
 // ---- questions ----
 
-// The digest of everything that the answer depends on.
+// The digest of everything that the answer depends on, but for the endpoint.
 static struct digest key_of(const struct llm_question *question, uint64_t only)
 {
     const struct llm *llm = question->llm;
@@ -209,27 +221,26 @@ static struct digest key_of(const struct llm_question *question, uint64_t only)
     }
 
     digest_add(state, &llm->rules_digest, sizeof(llm->rules_digest));
-    digest_add_text(state, llm_model(llm));
     digest_add_text(state, question->search);
     digest_add_text(state, question->last);
     digest_add(state, &((const struct forecast_question *)question)->margin_log2, sizeof(double));
     digest_add(state, &llm->config.samples, sizeof(llm->config.samples));
-    digest_add(state, &llm->config.temperature, sizeof(llm->config.temperature));
     return digest_end(state);
 }
 
-// Takes the answer from the cache. Returns whether it was there.
-static bool find_cached(struct forecast_question *self)
+// Takes this endpoint's answer from the cache. Returns whether it was there.
+static bool find_answer_of(struct forecast_question *self, size_t endpoint)
 {
+    struct llm *llm = self->question.llm;
+    struct digest key = llm_answer_key(llm, &self->question.key, endpoint);
     struct forecast forecast;
-    bool found = answer_cache_find(self->question.llm->cache, &self->question.key,
-                                   &forecast_message, &forecast);
+    bool found = answer_cache_find(llm->cache, &key, &forecast_message, &forecast);
 
     if (!found) {
         return false;
     }
     bool deferral = forecast.bins_count == 0;
-    found = (deferral || forecast.bins_count == BIN_COUNT) && forecast.rung;
+    found = (deferral || forecast.bins_count == BIN_COUNT) && forecast.rung && forecast.raw;
     if (found && deferral) {
         self->deferred = 1;
     } else if (found) {
@@ -246,10 +257,22 @@ static bool find_cached(struct forecast_question *self)
     }
     if (found) {
         self->format = output_format_of(forecast.rung);
+        self->forecaster = xstrdup(forecast.raw->model);
         self->cached = true;
-        self->question.llm->hits++;
+        llm->hits++;
     }
     message_clear(&forecast_message, &forecast);
+    return found;
+}
+
+// The same of the first endpoint that has answered.
+static bool find_cached(struct forecast_question *self)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < endpoints_count(self->question.llm->endpoints) && !found; i++) {
+        found = find_answer_of(self, i);
+    }
     return found;
 }
 
@@ -299,6 +322,9 @@ void llm_forecast(struct llm *llm, const struct forecast_request *request, size_
     question->search = strbuf_detach(&search);
     question->last = strbuf_detach(&candidate);
     question->key = key_of(question, request->endpoint);
+    if (request->candidates_count >= LLM_AHEAD_FROM) {
+        question->beginning = digest_of(question->search, strlen(question->search));
+    }
     if (!self->fresh && find_cached(self)) {
         llm_question_finish_soon(question);
     } else {
@@ -327,6 +353,7 @@ void llm_status(const struct llm *llm, struct worker_status *status)
         info->at_once = now.limit;
         info->open = now.open;
         info->rung = xstrdup(output_format_name(llm->style[LLM_FORECAST][i].format));
+        info->forecaster = llm_forecaster(llm, i, &llm->style[LLM_FORECAST][i]);
         info->name = config->name ? xstrdup(config->name) : NULL;
         info->api = xstrdup(api_form_name(config->form));
         info->trouble = now.words[0] != '\0' ? xstrdup(now.words) : NULL;
@@ -339,27 +366,6 @@ void llm_status(const struct llm *llm, struct worker_status *status)
 }
 
 // ---- opening and closing ----
-
-const char *llm_model(const struct llm *llm)
-{
-    return endpoints_config(llm->endpoints, 0)->model;
-}
-
-struct digest llm_identity(const struct llm *llm)
-{
-    struct digest_state *state = digest_begin();
-
-    digest_add(state, &llm->rules_digest, sizeof(llm->rules_digest));
-    digest_add(state, &llm->config.samples, sizeof(llm->config.samples));
-    digest_add(state, &llm->config.temperature, sizeof(llm->config.temperature));
-    for (size_t i = 0; i < endpoints_count(llm->endpoints); i++) {
-        const struct endpoint_config *config = endpoints_config(llm->endpoints, i);
-
-        digest_add_text(state, config->url);
-        digest_add_text(state, config->model);
-    }
-    return digest_end(state);
-}
 
 // Frees what llm_create has opened but for the endpoints.
 static void free_llm(struct llm *llm)

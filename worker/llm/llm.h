@@ -5,13 +5,13 @@
 #ifndef WORKER_LLM_LLM_H
 #define WORKER_LLM_LLM_H
 
-#include "common/digest.h"
 #include "proto/bins.h"
 #include "proto/messages.h"
 #include "worker/endpoint/endpoint.h"
 #include "worker/llm/spend.h"
 
 #define LLM_SAMPLES_MAX 16
+#define LLM_AHEAD_FROM 3 // questions of a request, of which one is asked ahead
 
 struct llm_config {
     struct endpoint_config *endpoints; // [count]; texts are borrowed until llm_create returns
@@ -34,6 +34,7 @@ struct llm_answer {
     // P(faster than the incumbent by the request's margin), given that it is correct, by the second
     // question; NaN: it was not answered.
     double p_better;
+    const char *forecaster;               // who answered, "MODEL #DIGEST"; NULL without a forecast
     const char *format;                   // name of the output format
     uint64_t input_tokens, output_tokens; // of all requests
     uint64_t cached_tokens;               // of the input, that the endpoint had kept
@@ -48,15 +49,12 @@ struct llm_answer {
 // Errors of answer_cache_open, endpoint_store_open and endpoints_create.
 MUST_CHECK int llm_create(struct llm **ret, uv_loop_t *loop, const struct llm_config *config,
                           const char *state_dir, struct err *err);
-// The model of the first endpoint, whose name stands for all; owned by llm.
-const char *llm_model(const struct llm *llm);
 
-// Writes what makes this forecaster another one when it changes, as a digest: the endpoints and
-// their models, how they are asked, and the words of the prompt.
-struct digest llm_identity(const struct llm *llm);
-
-// Asks for a forecast of candidate `index` of the request, which must outlive the question. A
-// question that is open already is not asked a second time. A request that names an endpoint asks
+// Asks for a forecast of candidate `index` of the request, which must outlive the question. All
+// samples of a forecast come from one endpoint, which it names. A question that is open already is
+// not asked a second time, and one that any of the endpoints has answered before, asked in the same
+// way, has that answer. Of a request for LLM_AHEAD_FROM forecasts or more each endpoint is asked
+// one question ahead of the others (worker/llm/llm_ahead.c). A request that names an endpoint asks
 // that one, and takes no answer that was given before. done runs once, on the loop, never inside
 // this function; *answer is valid during it.
 void llm_forecast(struct llm *llm, const struct forecast_request *request, size_t index,

@@ -23,9 +23,8 @@ static struct answer_usage most_of(const struct llm_question *question, size_t e
 {
     const struct llm *llm = question->llm;
     const struct llm_use *use = &llm->use[endpoint];
-    const struct endpoint_config *config = endpoints_config(llm->endpoints, endpoint);
-    uint64_t limit = config->max_tokens > 0 ? config->max_tokens : llm->config.max_tokens;
-    double output = (double)request_style_limit(&llm->style[question->purpose][endpoint], limit);
+    double output = (double)request_style_limit(&llm->style[question->purpose][endpoint],
+                                                llm_max_tokens(llm, endpoint));
 
     return (struct answer_usage){
         .input =

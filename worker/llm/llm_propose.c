@@ -1,6 +1,6 @@
 // Design note. A proposal question is one PROPOSE. It is asked again only when its answer held no
-// program. Its answer is cached under everything that was asked, so that a search that was killed
-// and started again gets the same candidates and pays once.
+// program. Its answer is cached under everything that was asked and the endpoint that answered, so
+// that a search that was killed and started again gets the same candidates and pays once.
 #include "common/mem.h"
 #include "worker/llm/answer.h"
 #include "worker/llm/answer_sources.h"
@@ -72,8 +72,9 @@ static void remember(const struct proposal_question *self)
     reply.cached = true; // read from the cache it costs nothing: its tokens and cost are 0
     reply.first_tokens = self->question.input_tokens + self->question.output_tokens;
     reply.first_cost = self->question.cost;
-    answer_cache_add(self->question.llm->cache, &self->question.key, &propose_reply_message,
-                     &reply);
+    struct digest key =
+        llm_answer_key(self->question.llm, &self->question.key, self->question.endpoint);
+    answer_cache_add(self->question.llm->cache, &key, &propose_reply_message, &reply);
 }
 
 static bool take_answer(struct llm_question *question, const struct llm_question *from)
@@ -169,19 +170,32 @@ static char *text_of(void (*write)(struct strbuf *out, const struct propose_requ
     return strbuf_detach(&text);
 }
 
-// The digest of everything that the answer depends on.
+// The digest of everything that the answer depends on, but for the endpoint.
 static struct digest key_of(const struct llm_question *question)
 {
     struct digest_state *state = digest_begin();
 
     digest_add_text(state, "propose");
-    digest_add_text(state, llm_model(question->llm));
     digest_add_text(state, question->rules);
     digest_add_text(state, question->search);
     digest_add_text(state, question->last);
-    digest_add(state, &question->llm->config.temperature,
-               sizeof(question->llm->config.temperature));
     return digest_end(state);
+}
+
+// Takes the answer of the first endpoint that has answered from the cache. Returns whether there
+// was one.
+static bool find_cached(struct proposal_question *self)
+{
+    struct llm *llm = self->question.llm;
+    bool found = false;
+
+    for (size_t i = 0; i < endpoints_count(llm->endpoints) && !found; i++) {
+        struct digest key = llm_answer_key(llm, &self->question.key, i);
+
+        found = answer_cache_find(llm->cache, &key, &propose_reply_message, &self->reply);
+    }
+    llm->hits += found;
+    return found;
 }
 
 void llm_propose(struct llm *llm, struct propose_request *request_take,
@@ -215,8 +229,7 @@ void llm_propose(struct llm *llm, struct propose_request *request_take,
         .finish = finish,
     };
     question->key = key_of(question);
-    if (answer_cache_find(llm->cache, &question->key, &propose_reply_message, &self->reply)) {
-        llm->hits++;
+    if (find_cached(self)) {
         llm_question_finish_soon(question);
     } else {
         question->model = model_choice_next(llm->model_choice, &question->key);

@@ -31,33 +31,33 @@ static struct request_style *style_of(const struct llm_question *question, size_
     return &question->llm->style[question->purpose][endpoint];
 }
 
-// The configured limit of an answer's tokens.
-static uint64_t limit_of(const struct llm_question *question, size_t endpoint)
-{
-    uint64_t own = endpoints_config(question->llm->endpoints, endpoint)->max_tokens;
-
-    return own > 0 ? own : question->llm->config.max_tokens;
-}
-
 // ---- requests ----
 
 static enum endpoint_admission admit(void *owner, size_t endpoint, struct err *err)
 {
-    return llm_charge_admit(owner, endpoint, err);
+    struct llm_question *question = owner;
+
+    if (!llm_ahead_admits(question, endpoint)) {
+        return ENDPOINT_WAIT; // each endpoint gets its share
+    }
+    enum endpoint_admission admission = llm_charge_admit(question, endpoint, err);
+    if (admission == ENDPOINT_ADMIT) {
+        llm_ahead_begin(question, endpoint);
+    }
+    return admission;
 }
 
 static void build(void *owner, size_t endpoint, struct strbuf *body)
 {
     struct llm_question *question = owner;
-    const struct llm_config *config = &question->llm->config;
     const struct endpoint_config *its = endpoints_config(question->llm->endpoints, endpoint);
     struct chat_request request = {
         .model = its->model,
         .rules = question->rules,
         .search = question->search,
         .candidate = question->last,
-        .max_tokens = limit_of(question, endpoint),
-        .temperature = its->temperature >= 0 ? its->temperature : config->temperature,
+        .max_tokens = llm_max_tokens(question->llm, endpoint),
+        .temperature = llm_temperature(question->llm, endpoint),
         .effort = its->effort,
         .extra = its->extra,
         .forecast = question->purpose == LLM_FORECAST,
@@ -72,6 +72,7 @@ static void build(void *owner, size_t endpoint, struct strbuf *body)
 
 static void on_failed(void *owner, size_t endpoint, bool sent)
 {
+    llm_ahead_end(owner, endpoint, false);
     llm_charge_failure(owner, endpoint, sent);
 }
 
@@ -130,7 +131,8 @@ static bool ask_for_more(struct llm_question *question, size_t endpoint)
         struct request_style doubled = question->used;
 
         doubled.doubled = true;
-        if (request_style_limit(&doubled, limit_of(question, endpoint)) > question->limit ||
+        if (request_style_limit(&doubled, llm_max_tokens(question->llm, endpoint)) >
+                question->limit ||
             style->doubled) {
             style->doubled = true;
             question->avoid &= ~bit_of(endpoint);
@@ -216,6 +218,7 @@ static void on_result(void *owner, const struct endpoint_result *result)
     question->seconds += result->seconds;
     question->avoid = result->avoid;
     question->barred = result->barred;
+    llm_ahead_end(question, result->endpoint, result->refusal.kind == REFUSAL_REQUEST);
     if (result->err.code != ERR_NONE) {
         (void)snprintf(question->reason, sizeof(question->reason), "%s", result->err.text);
         question->own_end = result->err.code == ERR_TIMED_OUT || result->err.code == ERR_LIMIT;

@@ -1,7 +1,8 @@
 // The inside of struct llm and of its questions. Only llm*.c include this: llm.c asks for
 // forecasts, llm_propose.c for candidates; llm_question.c makes the requests of a question and says
 // what comes of their replies, llm_charge.c pays for them, llm_style.c keeps how endpoints are
-// asked, and llm_coalesce.c joins equal questions.
+// asked, llm_identity.c names who answers, llm_ahead.c has one question asked ahead of others, and
+// llm_coalesce.c joins equal questions.
 #ifndef WORKER_LLM_LLM_STATE_H
 #define WORKER_LLM_LLM_STATE_H
 
@@ -26,12 +27,23 @@ struct llm_use {
     double output_tokens; // of one answer
 };
 
+// The beginning that questions to an endpoint have in common (llm_ahead.c). Zeroed memory is none.
+#define LLM_BEGINNINGS 8 // that are remembered of each endpoint
+struct llm_beginning {
+    struct digest digest;
+    const struct llm_question *ahead; // whose request the others wait for; NULL: nobody's
+    bool read;                        // the endpoint has read it
+    uint64_t since_ms, used;          // loop time of the request ahead; order of use
+};
+
 struct llm {
     struct llm_config config;
     struct endpoints *endpoints;
     struct model_choice *model_choice;
     struct request_style style[LLM_PURPOSES][ENDPOINTS_MAX];
     struct llm_use use[ENDPOINTS_MAX];
+    struct llm_beginning beginning[ENDPOINTS_MAX][LLM_BEGINNINGS];
+    uint64_t beginnings_used;
     struct endpoint_store *store;
     struct spend_book book;
     struct answer_cache *cache;
@@ -48,8 +60,9 @@ struct llm {
 // proposal question.
 struct llm_question {
     struct llm *llm;
-    struct digest key;            // equal keys mean equal answers
-    UT_hash_handle hh;            // in llm->open
+    struct digest key;       // equal keys mean equal answers of an endpoint
+    struct digest beginning; // of what others have in common with it; zero: nobody waits for it
+    UT_hash_handle hh;       // in llm->open
     struct llm_question *waiting; // list of questions that want the same answer, in order of asking
     struct llm_question *next;    // in llm->ready or in waiting
     const char *rules;            // system message; outlives the question
@@ -97,6 +110,29 @@ void llm_charge_answer(struct llm_question *question, size_t endpoint, const str
 void llm_charge_failure(struct llm_question *question, size_t endpoint, bool sent);
 // An estimate of the input tokens of one request.
 double llm_charge_estimate(const struct llm_question *question);
+
+// ---- llm_identity.c ----
+
+// The most tokens of an answer of the endpoint, and the temperature of its answers, as configured.
+uint64_t llm_max_tokens(const struct llm *llm, size_t endpoint);
+double llm_temperature(const struct llm *llm, size_t endpoint);
+// Under what the endpoint's answer to a question is kept: the question and everything about the
+// endpoint that changes its answers (url, model, form and version of the interface, effort, extra
+// body, temperature, limit of an answer).
+struct digest llm_answer_key(const struct llm *llm, const struct digest *question, size_t endpoint);
+// Who forecasts: "MODEL #DIGEST", where the digest is of the same, of the number of samples, of the
+// words of the prompt and of the way in which it is asked (output format and what is left out).
+// malloc'd.
+char *llm_forecaster(const struct llm *llm, size_t endpoint, const struct request_style *style);
+
+// ---- llm_ahead.c ----
+
+// Whether the question may be asked of this endpoint now, or waits for the one ahead of it.
+bool llm_ahead_admits(const struct llm_question *question, size_t endpoint);
+// It is asked there now; it may be the one that goes ahead.
+void llm_ahead_begin(struct llm_question *question, size_t endpoint);
+// Its request there has ended. refused: because of how it was asked.
+void llm_ahead_end(const struct llm_question *question, size_t endpoint, bool refused);
 
 // ---- llm_style.c ----
 

@@ -9,11 +9,11 @@
 static char *key_of(const struct llm *llm, enum llm_purpose purpose, size_t endpoint)
 {
     const struct endpoint_config *config = endpoints_config(llm->endpoints, endpoint);
-    uint64_t limit = config->max_tokens > 0 ? config->max_tokens : llm->config.max_tokens;
     char *extra = config->extra ? json_dumps(config->extra, JSON_COMPACT) : NULL;
-    char *key = xasprintf(
-        "%s\n%s\n%s\n%s\n%llu\n%s", purpose == LLM_FORECAST ? "forecast" : "propose", config->url,
-        config->model, api_form_name(config->form), (unsigned long long)limit, extra ? extra : "");
+    char *key =
+        xasprintf("%s\n%s\n%s\n%s\n%llu\n%s", purpose == LLM_FORECAST ? "forecast" : "propose",
+                  config->url, config->model, api_form_name(config->form),
+                  (unsigned long long)llm_max_tokens(llm, endpoint), extra ? extra : "");
 
     free(extra);
     return key;
