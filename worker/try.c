@@ -2,10 +2,15 @@
 
 #include "common/mem.h"
 #include "common/printable.h"
+#include "proto/verdict.h"
 #include "worker/llm/llm.h"
+#include "worker/outcomes/outcome.h"
+#include "worker/outcomes/outcome_store.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define KNOWN_MOST 100 // outcomes of a problem, the newest, that are looked at
 
 // The question: a problem small enough to be cheap, and real enough to be judged.
 static const char problem_json[] =
@@ -43,6 +48,7 @@ static struct bytes bytes_of(const char *text)
     return (struct bytes){.data = (unsigned char *)xstrdup(text), .len = strlen(text)};
 }
 
+// The question to one of the endpoints.
 static struct forecast_request question(uint64_t endpoint)
 {
     struct forecast_request request;
@@ -111,14 +117,15 @@ static bool print(FILE *out, const struct forecast *forecast, bool by_model)
     return answered;
 }
 
-// Asks one endpoint (0: the engine). Returns whether there was a forecast.
-static bool ask(struct trial *trial, const struct engine_ops *ops, void *engine, uint64_t endpoint,
-                FILE *out)
+// Asks the question, of the engine or of the endpoint that it names, and takes it. Returns whether
+// there was a forecast.
+static bool ask(struct trial *trial, const struct engine_ops *ops, void *engine,
+                struct forecast_request *request_take, FILE *out)
 {
-    struct forecast_request request = question(endpoint);
+    uint64_t endpoint = request_take->endpoint;
 
     trial->done = false;
-    ops->forecast(engine, &request, on_forecast, trial);
+    ops->forecast(engine, request_take, on_forecast, trial);
     while (!trial->done) {
         (void)uv_run(trial->loop, UV_RUN_DEFAULT); // until uv_stop
     }
@@ -127,6 +134,111 @@ static bool ask(struct trial *trial, const struct engine_ops *ops, void *engine,
         return false;
     }
     return print(out, &trial->reply.forecasts[0], endpoint > 0);
+}
+
+// ---- engines without endpoints ----
+
+// A problem that the engine knows, by its outcomes: the group that has most of them.
+struct known {
+    int64_t group;
+    uint64_t rows;
+    struct outcome_store *store;
+    struct observe last; // with its newest outcome that a model can learn from
+    bool found;
+};
+
+static int count_group(void *owner, int64_t group, const char *identity, const char *problem,
+                       const char *device_class, struct err *err)
+{
+    struct known *known = owner;
+    uint64_t rows = 0;
+
+    (void)identity;
+    (void)problem;
+    (void)device_class;
+    int rc = outcome_store_count(known->store, group, &rows, err);
+    if (rc == 0 && rows > known->rows) {
+        known->group = group;
+        known->rows = rows;
+    }
+    return rc;
+}
+
+static void take_outcome(void *owner, const struct observe *observe)
+{
+    struct known *known = owner;
+
+    if (outcome_is_usable(&observe->outcomes[0])) {
+        message_clear(&observe_message, &known->last);
+        message_copy(&observe_message, &known->last, observe);
+        known->found = true;
+    }
+}
+
+// Reads what the engine static knows. It has its file to itself again afterwards.
+static int find_known(struct known *known, const char *state_dir, struct err *err)
+{
+    char *path = xasprintf("%s/worker.db", state_dir);
+
+    int rc = outcome_store_open(&known->store, path, err);
+    if (rc == 0) {
+        rc = outcome_store_each_group(known->store, count_group, known, err);
+    }
+    if (rc == 0 && known->rows > 0) {
+        rc = outcome_store_each_outcome(known->store, known->group, KNOWN_MOST, take_outcome, known,
+                                        err);
+    }
+    outcome_store_close(known->store);
+    known->store = NULL;
+    free(path);
+    return rc;
+}
+
+// The question about the candidate of the outcome, as if it had not been measured.
+static struct forecast_request known_question(const struct known *known)
+{
+    const struct observe *last = &known->last;
+    const struct forecast_request same = {
+        .problem = last->problem,
+        .problem_digest = last->problem_digest,
+        .device_class = last->device_class,
+        .device_facts = last->device_facts,
+        .device_facts_count = last->device_facts_count,
+        .baseline_features = last->baseline_features,
+        .baseline_features_count = last->baseline_features_count,
+        .incumbent_log2 = last->outcomes[0].incumbent_log2,
+        .margin_log2 = last->outcomes[0].margin_log2,
+        .candidates = last->outcomes[0].candidate,
+        .candidates_count = 1,
+    };
+    struct forecast_request ret;
+
+    message_copy(&forecast_request_message, &ret, &same);
+    return ret;
+}
+
+// Asks an engine without endpoints about a candidate that it was told of.
+static void ask_known(struct trial *trial, const struct engine_ops *ops, void *engine,
+                      const struct known *known, FILE *out)
+{
+    const struct outcome *outcome = &known->last.outcomes[0];
+
+    if (!known->found) {
+        printable_printf(out, "  forecast  none: it was told of no outcomes in this state, so that "
+                              "there is no problem that it could be asked about; make a search "
+                              "with it first\n");
+        return;
+    }
+    printable_printf(out, "  asked     about the newest of %llu candidates of %s on %s\n",
+                     (unsigned long long)known->rows, known->last.problem,
+                     known->last.device_class);
+    struct forecast_request request = known_question(known);
+    (void)ask(trial, ops, engine, &request, out);
+    if (verdict_is_ratio(outcome->verdict)) {
+        printable_printf(out, "  measured  %.3g times the baseline's speed\n", exp2(outcome->log2));
+    } else {
+        printable_printf(out, "  measured  %s\n", verdict_name(outcome->verdict));
+    }
 }
 
 // What an endpoint is, in one line.
@@ -142,22 +254,31 @@ int worker_try(const struct engine_ops *ops, const struct engine_config *config,
 {
     struct trial trial = {.loop = config->loop, .err = ERR_INIT};
     size_t endpoints = ops->reads_sources && config->llm ? config->llm->count : 0, silent = 0;
+    struct known known = {.rows = 0};
     void *engine = NULL;
+    int rc = 0;
 
-    int rc = ops->open(&engine, config, err);
+    message_init(&observe_message, &known.last);
+    if (endpoints == 0) {
+        rc = find_known(&known, config->state_dir, err);
+    }
     if (rc != 0) {
-        return rc;
+        goto out;
+    }
+    rc = ops->open(&engine, config, err);
+    if (rc != 0) {
+        goto out;
     }
     message_init(&forecast_reply_message, &trial.reply);
     for (size_t i = 0; i < endpoints; i++) {
         print_endpoint(out, &config->llm->endpoints[i]);
         (void)fflush(out);
-        silent += !ask(&trial, ops, engine, i + 1, out);
+        struct forecast_request request = question(i + 1);
+        silent += !ask(&trial, ops, engine, &request, out);
     }
     if (endpoints == 0) {
-        // Without outcomes it has nothing to forecast from, and says so.
         printable_printf(out, "engine %s: %s\n", ops->name, ops->help);
-        (void)ask(&trial, ops, engine, 0, out);
+        ask_known(&trial, ops, engine, &known, out);
     }
     message_clear(&forecast_reply_message, &trial.reply);
     ops->close(engine);
@@ -165,5 +286,7 @@ int worker_try(const struct engine_ops *ops, const struct engine_config *config,
         rc = err_set(err, ERR_UNREACHABLE, "%zu of %zu endpoints gave no forecast", silent,
                      endpoints);
     }
+out:
+    message_clear(&observe_message, &known.last);
     return rc;
 }

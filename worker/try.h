@@ -1,6 +1,7 @@
-// kcast-worker --try: asks a real question, of every endpoint of the language models or of the
-// engine where it has none, and prints how it was asked, what that took and what came. Called by
-// main.c.
+// kcast-worker --try: asks a real question, of every endpoint of the language models, and prints
+// how it was asked, what that took and what came. An engine without endpoints is asked about a
+// candidate of the problem that it was told most of, as if that had not been measured; where it was
+// told of none yet, this is said. Called by main.c.
 #ifndef WORKER_TRY_H
 #define WORKER_TRY_H
 

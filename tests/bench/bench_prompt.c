@@ -1,9 +1,9 @@
-// What the words of a prompt are worth: several workers (of this release and of an earlier one, each
-// with a language model behind it) are asked for forecasts of the same candidates of a recorded
-// space, in the same states of made-up searches. Printed for `kcast eval` is one JSON line for each
-// forecast, with its outcome, and the worker's label as its engine. In each state MEASURED random
-// candidates have been measured, and the best of them is the best so far; COUNT others are asked
-// about. What is printed is what the model said, before recalibration; nothing is told to the
+// What the words of a prompt are worth: several workers (of this release and of an earlier one,
+// each with a language model behind it) are asked for forecasts of the same candidates of a
+// recorded space, in the same states of made-up searches. Printed for `kcast eval` is one JSON line
+// for each forecast, with its outcome, and the worker's label as its engine. In each state MEASURED
+// random candidates have been measured, and the best of them is the best so far; COUNT others are
+// asked about. What is printed is what the model said, before recalibration; nothing is told to the
 // workers. A candidate without a forecast gets a line on stderr and none on stdout.
 //  bench_prompt SPACE PROBLEM STATES COUNT SEED LABEL=URL...
 // The problem's folder has the texts that the space does not keep. Lines are written as they come,

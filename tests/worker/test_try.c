@@ -132,16 +132,75 @@ static void an_endpoint_s_own_words_are_printed(void **state)
     free(text);
 }
 
-static void an_engine_without_endpoints_answers_itself(void **state)
+static void on_observed(void *owner, const struct err *error, const void *reply)
+{
+    assert_null(error);
+    assert_non_null(reply);
+    uv_stop(owner);
+}
+
+// Tells the engine static of candidates that are the faster the larger x is, and closes it.
+static void tell_static(const struct rig *rig, const char *problem, size_t count)
+{
+    const struct engine_ops *ops = engine_find("static");
+    uv_loop_t loop; // the rig's is kept alive by its stub
+    const struct engine_config config = {.loop = &loop, .state_dir = rig->dir, .threads = 1};
+    struct observe observe;
+    void *engine;
+
+    message_init(&observe_message, &observe);
+    observe.problem = xstrdup(problem);
+    observe.device_class = xstrdup("cpu x");
+    observe.outcomes = xcalloc(count, sizeof(*observe.outcomes));
+    observe.outcomes_count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct outcome *outcome = &observe.outcomes[i];
+
+        message_init(&outcome_message, outcome);
+        outcome->candidate = xcalloc(1, sizeof(*outcome->candidate));
+        message_init(&candidate_facts_message, outcome->candidate);
+        outcome->candidate->features = xcalloc(1, sizeof(struct fact));
+        outcome->candidate->features_count = 1;
+        outcome->candidate->features[0] =
+            (struct fact){.name = xstrdup("x"), .value = (double)(i % 10)};
+        outcome->verdict = i + 1 < count ? VERDICT_FASTER : VERDICT_WRONG;
+        outcome->log2 = i + 1 < count ? 0.3 * (double)(i % 10) : NAN;
+        outcome->key = xasprintf("%s %zu", problem, i);
+    }
+    uv_loop_init(&loop);
+    assert_int_equal(ops->open(&engine, &config, NULL), 0);
+    ops->observe(engine, &observe, on_observed, &loop);
+    (void)uv_run(&loop, UV_RUN_DEFAULT); // until uv_stop
+    ops->close(engine);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+static void an_engine_without_endpoints_is_asked_about_what_it_knows(void **state)
+{
+    struct rig *rig = *state;
+    struct err err = ERR_INIT;
+
+    tell_static(rig, "small", 12);
+    tell_static(rig, "large", 60);
+    char *text = run_trial(rig, "static", 1, 0, &err);
+    assert_has(text, "engine static: ");
+    assert_has(text, "  asked     about the newest of 60 candidates of large on cpu x\n");
+    assert_has(text, "  time      ");
+    assert_has(text, "  forecast  about ");
+    assert_has(text, "  measured  wrong\n");
+    assert_int_equal(stub_requests(rig->stub), 0);
+    free(text);
+}
+
+static void an_engine_that_knows_nothing_is_not_asked(void **state)
 {
     struct rig *rig = *state;
     struct err err = ERR_INIT;
     char *text = run_trial(rig, "static", 1, 0, &err);
 
-    assert_has(text, "engine static: ");
-    assert_has(text, "  time      ");
-    assert_has(text, "  forecast  ");
-    assert_int_equal(stub_requests(rig->stub), 0);
+    assert_has(text, "  forecast  none: it was told of no outcomes in this state, so that there is "
+                     "no problem that it could be asked about; make a search with it first\n");
     free(text);
 }
 
@@ -152,7 +211,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIGGED(every_endpoint_is_asked_a_real_question),
         RIGGED(an_endpoint_s_own_words_are_printed),
-        RIGGED(an_engine_without_endpoints_answers_itself),
+        RIGGED(an_engine_without_endpoints_is_asked_about_what_it_knows),
+        RIGGED(an_engine_that_knows_nothing_is_not_asked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
