@@ -76,7 +76,8 @@ extern const size_t all_messages_count;
     X(33, OBSERVE, observe, observed, "how fast these candidates were")                           \
     X(34, WORKER_STATUS, empty, worker_status, "models, counts")                                  \
     X(35, PROPOSE, propose_request, propose_reply, "new candidates, written by a language model") \
-    X(36, RECALL, recall_request, recall_reply, "what is known of other devices and problems")
+    X(36, RECALL, recall_request, recall_reply, "what is known of other devices and problems")    \
+    X(37, RANK, rank_request, rank_reply, "which of these candidates go first, by a language model")
 // clang-format on
 
 enum op {

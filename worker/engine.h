@@ -31,7 +31,7 @@ struct engine_ops {
     bool reads_sources; // forecasts follow from sources: only such engines are sent them
     bool screens;       // it answers requests with `screening`; others refuse them
     MUST_CHECK int (*open)(void **ret, const struct engine_config *config, struct err *err);
-    // forecast, observe, propose and recall take what *request_take owns and zero the struct.
+    // forecast, observe, propose, recall and rank take what *request_take owns and zero the struct.
     // OBSERVE calls take effect in the order in which they were made. A forecast is made with at
     // least the outcomes of the OBSERVE calls that were answered before it was asked for.
     void (*forecast)(void *engine, struct forecast_request *request_take, engine_done *done,
@@ -45,6 +45,8 @@ struct engine_ops {
     // recall_reply. NULL when the engine keeps no such thing.
     void (*recall)(void *engine, struct recall_request *request_take, engine_done *done,
                    void *owner);
+    // Says which of several candidates go first; reply: rank_reply. NULL when the engine cannot.
+    void (*rank)(void *engine, struct rank_request *request_take, engine_done *done, void *owner);
     // reply: worker_status with the fields that the engine knows (engine, forecasts, outcomes,
     // models, endpoints and their sums)
     void (*status)(void *engine, engine_done *done, void *owner);

@@ -253,6 +253,14 @@ static void both_recall(void *opaque, struct recall_request *request_take, engin
     engine_static.recall(((struct engine *)opaque)->static_part, request_take, done, owner);
 }
 
+// ---- RANK ----
+
+static void both_rank(void *opaque, struct rank_request *request_take, engine_done *done,
+                      void *owner)
+{
+    engine_llm.rank(((struct engine *)opaque)->llm, request_take, done, owner);
+}
+
 // ---- status ----
 
 // What the language models' engine says of its calls on each problem goes to that problem.
@@ -366,6 +374,7 @@ const struct engine_ops engine_both = {
     .forecast = both_forecast,
     .observe = both_observe,
     .propose = both_propose,
+    .rank = both_rank,
     .recall = both_recall,
     .status = both_status,
     .close = both_close,

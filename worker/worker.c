@@ -149,6 +149,7 @@ static void serve_hello(struct worker *worker, struct exchange *exchange,
         .screens = worker->ops->screens,
         .proposes = worker->ops->propose,
         .recalls = worker->ops->recall,
+        .ranks = worker->ops->rank,
         .forecast_seconds = worker->forecast_seconds,
     };
     // The engine as a feature is for callers that do not know worker_abilities.
@@ -293,6 +294,30 @@ static void serve_recall(struct worker *worker, struct exchange *exchange,
     message_clear(&recall_request_message, &body);
 }
 
+static void serve_rank(struct worker *worker, struct exchange *exchange,
+                       const struct request *request)
+{
+    struct err err = ERR_INIT;
+    if (!worker->ops->rank) {
+        err_set(&err, ERR_UNSUPPORTED,
+                "the engine %s ranks no candidates; start kcast-worker with --engine llm or both",
+                worker->ops->name);
+        exchange_fail(exchange, &err);
+        return;
+    }
+    struct rank_request body;
+    if (!exchange_read_body(exchange, request, &rank_request_message, &body)) {
+        return;
+    }
+    struct waiter *waiter = are_names(exchange, body.problem, body.device_class, body.search)
+                                ? wait_for_engine(worker, exchange, "rank", &rank_reply_message)
+                                : NULL;
+    if (waiter) {
+        worker->ops->rank(worker->engine, &body, on_engine_done, waiter);
+    }
+    message_clear(&rank_request_message, &body);
+}
+
 static void serve_status(struct worker *worker, struct exchange *exchange)
 {
     struct waiter *waiter =
@@ -320,6 +345,9 @@ static void on_request(void *owner, struct exchange *exchange, const struct requ
         break;
     case OP_RECALL:
         serve_recall(worker, exchange, request);
+        break;
+    case OP_RANK:
+        serve_rank(worker, exchange, request);
         break;
     case OP_WORKER_STATUS:
         serve_status(worker, exchange);

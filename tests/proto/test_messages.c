@@ -19,7 +19,7 @@ static void numbers_and_names_of_operations_never_change(void **state)
                {5, "WAIT"},      {6, "STATUS"},   {7, "CANCEL"},         {8, "ACK"},
                {9, "DRAIN"},     {20, "BUDGET"},  {21, "QUARANTINE"},    {22, "PROBE"},
                {32, "FORECAST"}, {33, "OBSERVE"}, {34, "WORKER_STATUS"}, {35, "PROPOSE"},
-               {36, "RECALL"}};
+               {36, "RECALL"},   {37, "RANK"}};
     size_t known = 0;
 
     (void)state;

@@ -1,7 +1,7 @@
-// Design note. A JSON object is a forecast when it has a "p" with usable probabilities or a "bin",
-// and also when it says that the model cannot say. Of several in one text the last one counts,
-// since models reason first and answer then. Tool calls are searched before the content and the
-// content before the reasoning.
+// Design note. A JSON object is a ranking when it has a field of this name, and a forecast when it
+// has a "p" with usable probabilities or a "bin", and also when it says that the model cannot say.
+// Of several in one text the last one counts, since models reason first and answer then. Tool calls
+// are searched before the content and the content before the reasoning.
 #include "worker/llm/answer.h"
 
 #include "common/mem.h"
@@ -21,6 +21,7 @@
 struct finding {
     struct answer_forecast forecast;
     bool found;
+    json_t *ranking; // of the last object that has one, owned; NULL: none has
     struct err *why; // of the last object that could not be used
 };
 
@@ -39,12 +40,24 @@ static void consider_text(struct finding *finding, const char *text, unsigned de
     }
 }
 
-// Considers an object: as a forecast, or as the description of a tool call whose arguments are one.
+// Whether nothing has been found yet.
+static bool is_open(const struct finding *finding)
+{
+    return !finding->found && !finding->ranking;
+}
+
+// Considers an object: as a forecast or a ranking, or as the description of a tool call whose
+// arguments are one.
 static void consider(struct finding *finding, const json_t *object, unsigned depth)
 {
     static const char *const wrap[] = {"arguments", "parameters", "input", "function"};
     struct answer_forecast forecast;
 
+    if (json_object_get(object, "ranking")) {
+        json_decref(finding->ranking);
+        finding->ranking = json_incref(json_object_get(object, "ranking"));
+        return;
+    }
     if (json_object_get(object, "p") || json_object_get(object, "bin") ||
         json_object_get(object, "defer")) {
         if (answer_object_read(object, &forecast, finding->why)) {
@@ -211,18 +224,19 @@ static void find_forecast(const json_t *choice, struct answer *answer, struct er
     for (size_t i = 0; i < json_array_size(calls); i++) {
         consider(&finding, json_array_get(calls, i), 3);
     }
-    if (!finding.found && json_object_get(message, "function_call")) {
+    if (is_open(&finding) && json_object_get(message, "function_call")) {
         consider(&finding, json_object_get(message, "function_call"), 3);
     }
     enum answer_place place = ANSWER_TOOL;
-    if (!finding.found && answer->text) {
+    if (is_open(&finding) && answer->text) {
         place = ANSWER_CONTENT;
         consider_text(&finding, answer->text, 3);
     }
-    if (!finding.found && reasoning) {
+    if (is_open(&finding) && reasoning) {
         place = ANSWER_REASONING;
         consider_text(&finding, reasoning, 3);
     }
+    answer->ranking = finding.ranking;
     answer->has_forecast = finding.found;
     answer->forecast = finding.forecast;
     answer->forecast.place = place;
@@ -281,7 +295,7 @@ int answer_read(struct answer *ret, const char *body, size_t len, struct err *wh
     ret->end = answer_forms_end(json_string_value(json_object_get(choice, "finish_reason")));
     find_forecast(choice, ret, why);
     const char *refusal = json_string_value(json_object_get(message, "refusal"));
-    if (refusal && refusal[0] != '\0' && !ret->has_forecast) {
+    if (refusal && refusal[0] != '\0' && !ret->has_forecast && !ret->ranking) {
         ret->end = ANSWER_FILTERED;
         free(ret->text);
         ret->text = xstrdup(refusal);
@@ -301,4 +315,6 @@ void answer_release(struct answer *answer)
 {
     free(answer->text);
     answer->text = NULL;
+    json_decref(answer->ranking);
+    answer->ranking = NULL;
 }

@@ -1,7 +1,8 @@
-// Reads what an endpoint answered, through whichever interface: a forecast, wherever in the answer
-// the model put it, or a text. Models put the object that they were asked for into tool calls, the
-// content, the reasoning or markup of their own; all of these are searched. Called by the questions
-// (llm*.c). Trusts nothing in the answer and knows nothing of how it was asked for.
+// Reads what an endpoint answered, through whichever interface: a forecast or a ranking, wherever
+// in the answer the model put it, or a text. Models put the object that they were asked for into
+// tool calls, the content, the reasoning or markup of their own; all of these are searched. Called
+// by the questions (llm*.c). Trusts nothing in the answer and knows nothing of how it was asked
+// for.
 #ifndef WORKER_LLM_ANSWER_H
 #define WORKER_LLM_ANSWER_H
 
@@ -9,6 +10,7 @@
 #include "proto/bins.h"
 #include "worker/prompt/fine_bins.h"
 #include "worker/prompt/forecast_schema.h"
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,6 +49,7 @@ struct answer {
     struct answer_usage usage;
     bool has_forecast;
     struct answer_forecast forecast;
+    json_t *ranking; // the field of this name of the last object that has one; NULL: none has
     char *text; // the content, or else the reasoning or a refusal; NULL when there is none of these
     bool is_reasoning; // text is the reasoning, in which there are drafts
     enum answer_end end;

@@ -1,14 +1,11 @@
 #include "worker/llm/chat_request.h"
 
 #include "common/mem.h"
-#include "worker/llm/answer.h"
-#include "worker/prompt/forecast_schema.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LOGPROBS_TOP 20 // most that endpoints give per token
-#define TOOL_HELP "Hands in the forecast."
 
 // The user's message as one text, with the rules before it where there is no system message. The
 // caller frees it.
@@ -21,14 +18,13 @@ static char *user_text(const struct chat_request *request, const struct request_
 static bool gives_logprobs(const struct chat_request *request, const struct request_style *style)
 {
     // The arguments of a tool call come without log-probabilities.
-    return request->forecast && !style->no_logprobs && style->format != OUTPUT_FORCED &&
-           style->format != OUTPUT_REQUIRED;
+    return request->form && request->form->letters && !style->no_logprobs &&
+           style->format != OUTPUT_FORCED && style->format != OUTPUT_REQUIRED;
 }
 
 static bool uses_tools(const struct chat_request *request, const struct request_style *style)
 {
-    return request->forecast &&
-           (style->format == OUTPUT_FORCED || style->format == OUTPUT_REQUIRED);
+    return request->form && (style->format == OUTPUT_FORCED || style->format == OUTPUT_REQUIRED);
 }
 
 static json_t *limit_of(const struct chat_request *request, const struct request_style *style)
@@ -46,26 +42,27 @@ static void add_temperature(json_t *body, const struct chat_request *request,
 
 // ---- chat completions ----
 
-static void add_chat_format(json_t *body, const struct request_style *style)
+static void add_chat_format(json_t *body, const struct answer_form *form,
+                            const struct request_style *style)
 {
     switch (style->format) {
     case OUTPUT_SCHEMA:
         json_object_set_new(body, "response_format",
                             json_pack("{s:s, s:{s:s, s:b, s:o}}", "type", "json_schema",
-                                      "json_schema", "name", "forecast", "strict", 1, "schema",
-                                      forecast_schema()));
+                                      "json_schema", "name", form->name, "strict", 1, "schema",
+                                      form->schema()));
         break;
     case OUTPUT_FORCED:
     case OUTPUT_REQUIRED:
         json_object_set_new(body, "tools",
                             json_pack("[{s:s, s:{s:s, s:s, s:o}}]", "type", "function", "function",
-                                      "name", ANSWER_TOOL_NAME, "description", TOOL_HELP,
-                                      "parameters", forecast_schema()));
-        json_object_set_new(body, "tool_choice",
-                            style->format == OUTPUT_REQUIRED
-                                ? json_string("required")
-                                : json_pack("{s:s, s:{s:s}}", "type", "function", "function",
-                                            "name", ANSWER_TOOL_NAME));
+                                      "name", form->tool, "description", form->help, "parameters",
+                                      form->schema()));
+        json_object_set_new(
+            body, "tool_choice",
+            style->format == OUTPUT_REQUIRED
+                ? json_string("required")
+                : json_pack("{s:s, s:{s:s}}", "type", "function", "function", "name", form->tool));
         break;
     case OUTPUT_JSON:
         json_object_set_new(body, "response_format", json_pack("{s:s}", "type", "json_object"));
@@ -96,8 +93,8 @@ static json_t *chat_body(const struct chat_request *request, const struct reques
     if (request->effort && !style->no_effort) {
         json_object_set_new(body, "reasoning_effort", json_string(request->effort));
     }
-    if (request->forecast) {
-        add_chat_format(body, style);
+    if (request->form) {
+        add_chat_format(body, request->form, style);
     }
     if (gives_logprobs(request, style)) {
         json_object_set_new(body, "logprobs", json_true());
@@ -109,26 +106,25 @@ static json_t *chat_body(const struct chat_request *request, const struct reques
 
 // ---- responses ----
 
-static void add_responses_format(json_t *body, const struct request_style *style)
+static void add_responses_format(json_t *body, const struct answer_form *form,
+                                 const struct request_style *style)
 {
     switch (style->format) {
     case OUTPUT_SCHEMA:
         json_object_set_new(body, "text",
                             json_pack("{s:{s:s, s:s, s:b, s:o}}", "format", "type", "json_schema",
-                                      "name", "forecast", "strict", 1, "schema",
-                                      forecast_schema()));
+                                      "name", form->name, "strict", 1, "schema", form->schema()));
         break;
     case OUTPUT_FORCED:
     case OUTPUT_REQUIRED:
         json_object_set_new(body, "tools",
                             json_pack("[{s:s, s:s, s:s, s:b, s:o}]", "type", "function", "name",
-                                      ANSWER_TOOL_NAME, "description", TOOL_HELP, "strict", 1,
-                                      "parameters", forecast_schema()));
-        json_object_set_new(
-            body, "tool_choice",
-            style->format == OUTPUT_REQUIRED
-                ? json_string("required")
-                : json_pack("{s:s, s:s}", "type", "function", "name", ANSWER_TOOL_NAME));
+                                      form->tool, "description", form->help, "strict", 1,
+                                      "parameters", form->schema()));
+        json_object_set_new(body, "tool_choice",
+                            style->format == OUTPUT_REQUIRED
+                                ? json_string("required")
+                                : json_pack("{s:s, s:s}", "type", "function", "name", form->tool));
         break;
     case OUTPUT_JSON:
         json_object_set_new(body, "text", json_pack("{s:{s:s}}", "format", "type", "json_object"));
@@ -154,8 +150,8 @@ static json_t *responses_body(const struct chat_request *request, const struct r
     if (request->effort && !style->no_effort) {
         json_object_set_new(body, "reasoning", json_pack("{s:s}", "effort", request->effort));
     }
-    if (request->forecast) {
-        add_responses_format(body, style);
+    if (request->form) {
+        add_responses_format(body, request->form, style);
     }
     if (gives_logprobs(request, style)) {
         json_object_set_new(body, "include", json_pack("[s]", "message.output_text.logprobs"));
@@ -203,13 +199,14 @@ static json_t *anthropic_body(const struct chat_request *request, const struct r
     }
     if (uses_tools(request, style)) {
         json_object_set_new(body, "tools",
-                            json_pack("[{s:s, s:s, s:o}]", "name", ANSWER_TOOL_NAME, "description",
-                                      TOOL_HELP, "input_schema", forecast_schema()));
+                            json_pack("[{s:s, s:s, s:o}]", "name", request->form->tool,
+                                      "description", request->form->help, "input_schema",
+                                      request->form->schema()));
         json_object_set_new(
             body, "tool_choice",
             style->format == OUTPUT_REQUIRED
                 ? json_pack("{s:s}", "type", "any")
-                : json_pack("{s:s, s:s}", "type", "tool", "name", ANSWER_TOOL_NAME));
+                : json_pack("{s:s, s:s}", "type", "tool", "name", request->form->tool));
     }
     return body;
 }

@@ -6,8 +6,8 @@
 
 #include "common/strbuf.h"
 #include "worker/endpoint/request_style.h"
+#include "worker/prompt/forecast_schema.h"
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 struct chat_request {
@@ -19,8 +19,9 @@ struct chat_request {
     double temperature;
     const char *effort;  // of reasoning, as the endpoint names it; NULL: its own default
     const json_t *extra; // more fields of the body; NULL: none
-    // The answer is to be a forecast: the request demands the output format and log-probabilities.
-    bool forecast;
+    // What the answer is to be: the request demands the output format, and log-probabilities where
+    // letters are wanted. NULL: a text.
+    const struct answer_form *form;
 };
 
 // Appends the body, a JSON text.

@@ -181,6 +181,7 @@ static void llm_engine_forecast(void *opaque, struct forecast_request *request_t
 
 // ---- PROPOSE ----
 
+// Whom a PROPOSE or a RANK is to be answered.
 struct proposing {
     engine_done *done;
     void *owner;
@@ -202,6 +203,26 @@ static void llm_engine_propose(void *opaque, struct propose_request *request_tak
 
     *proposing = (struct proposing){.done = done, .owner = owner};
     llm_propose(engine->llm, request_take, on_proposed, proposing);
+}
+
+// ---- RANK ----
+
+static void on_ranked(void *owner, const struct rank_reply *reply)
+{
+    struct proposing ranking = *(struct proposing *)owner;
+
+    free(owner);
+    ranking.done(ranking.owner, NULL, reply);
+}
+
+static void llm_engine_rank(void *opaque, struct rank_request *request_take, engine_done *done,
+                            void *owner)
+{
+    struct engine *engine = opaque;
+    struct proposing *ranking = xcalloc(1, sizeof(*ranking));
+
+    *ranking = (struct proposing){.done = done, .owner = owner};
+    llm_rank(engine->llm, request_take, on_ranked, ranking);
 }
 
 // ---- OBSERVE and status ----
@@ -284,6 +305,7 @@ const struct engine_ops engine_llm = {
     .forecast = llm_engine_forecast,
     .observe = llm_engine_observe,
     .propose = llm_engine_propose,
+    .rank = llm_engine_rank,
     .status = llm_engine_status,
     .close = llm_engine_close,
 };

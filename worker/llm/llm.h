@@ -1,7 +1,7 @@
-// Asks language models for forecasts and for candidates. Owns the prompts, the request styles, the
-// samples, the limits on spending and the cache of answers. Owned and called by engine llm. How
-// endpoints are reached is the business of endpoint.h, and recalibration that of
-// worker/outcomes/history.h. All functions run on the loop thread.
+// Asks language models for forecasts, for candidates and for the order of candidates. Owns the
+// prompts, the request styles, the samples, the limits on spending and the cache of answers. Owned
+// and called by engine llm. How endpoints are reached is the business of endpoint.h, and
+// recalibration that of worker/outcomes/history.h. All functions run on the loop thread.
 #ifndef WORKER_LLM_LLM_H
 #define WORKER_LLM_LLM_H
 
@@ -65,6 +65,12 @@ void llm_forecast(struct llm *llm, const struct forecast_request *request, size_
 // function; *reply is valid during it, and has a reason when it has no proposals.
 void llm_propose(struct llm *llm, struct propose_request *request_take,
                  void (*done)(void *owner, const struct propose_reply *reply), void *owner);
+
+// Asks in one question which of several candidates are to go first. Takes what *request_take owns
+// and zeroes the struct. done runs once, on the loop, never inside this function; *reply is valid
+// during it, and has a reason when it has no order.
+void llm_rank(struct llm *llm, struct rank_request *request_take,
+              void (*done)(void *owner, const struct rank_reply *reply), void *owner);
 
 // Teaches the choice of models (worker/llm/model_choice.h) which candidates were improvements.
 void llm_observe(struct llm *llm, const struct observe *observe);

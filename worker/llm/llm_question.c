@@ -49,6 +49,8 @@ static enum endpoint_admission admit(void *owner, size_t endpoint, struct err *e
 
 static void build(void *owner, size_t endpoint, struct strbuf *body)
 {
+    static const struct answer_form *const form[LLM_PURPOSES] = {
+        [LLM_FORECAST] = &answer_form_forecast, [LLM_RANK] = &answer_form_ranking};
     struct llm_question *question = owner;
     const struct endpoint_config *its = endpoints_config(question->llm->endpoints, endpoint);
     struct chat_request request = {
@@ -60,7 +62,7 @@ static void build(void *owner, size_t endpoint, struct strbuf *body)
         .temperature = llm_temperature(question->llm, endpoint),
         .effort = its->effort,
         .extra = its->extra,
-        .forecast = question->purpose == LLM_FORECAST,
+        .form = form[question->purpose],
     };
 
     question->endpoint = endpoint;

@@ -1,8 +1,8 @@
 // The inside of struct llm and of its questions. Only llm*.c include this: llm.c asks for
-// forecasts, llm_propose.c for candidates; llm_question.c makes the requests of a question and says
-// what comes of their replies, llm_charge.c pays for them, llm_style.c keeps how endpoints are
-// asked, llm_identity.c names who answers, llm_ahead.c has one question asked ahead of others, and
-// llm_coalesce.c joins equal questions.
+// forecasts, llm_propose.c for candidates, llm_rank.c for their order; llm_question.c makes the
+// requests of a question and says what comes of their replies, llm_charge.c pays for them,
+// llm_style.c keeps how endpoints are asked, llm_identity.c names who answers, llm_ahead.c has one
+// question asked ahead of others, and llm_coalesce.c joins equal questions.
 #ifndef WORKER_LLM_LLM_STATE_H
 #define WORKER_LLM_LLM_STATE_H
 
@@ -18,7 +18,7 @@
 #include <uv.h>
 
 // What endpoints are asked for; each is asked in a style of its own.
-enum llm_purpose { LLM_FORECAST, LLM_PROPOSE, LLM_PURPOSES };
+enum llm_purpose { LLM_FORECAST, LLM_PROPOSE, LLM_RANK, LLM_PURPOSES };
 
 // The most that an endpoint has counted, for what requests may cost.
 struct llm_use {
@@ -140,6 +140,9 @@ void llm_ahead_end(const struct llm_question *question, size_t endpoint, bool re
 void llm_style_load(struct llm *llm);
 // The same for one endpoint, in place of what did not work.
 void llm_style_restore(struct llm *llm, enum llm_purpose purpose, size_t endpoint);
+// Has the endpoints be asked for rankings as they are for forecasts, where nothing is known of how
+// they are to be asked for rankings.
+void llm_style_inherit(struct llm *llm);
 // Keeps how the endpoint is asked, unless that is known.
 void llm_style_save(struct llm *llm, enum llm_purpose purpose, size_t endpoint);
 

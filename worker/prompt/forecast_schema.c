@@ -61,3 +61,25 @@ json_t *forecast_schema(void)
     json_object_set_new(properties, "q", shares(ANSWER_FIRST_FINE, FINE_BIN_COUNT));
     return object_of(properties);
 }
+
+json_t *ranking_schema(void)
+{
+    json_t *entry = json_object(), *properties = json_object();
+
+    json_object_set_new(entry, "candidate", of_type("integer"));
+    json_object_set_new(entry, "p", of_type("number"));
+    json_object_set_new(properties, "analysis", of_type("string"));
+    json_object_set_new(properties, "ranking",
+                        json_pack("{s:s, s:o}", "type", "array", "items", object_of(entry)));
+    return object_of(properties);
+}
+
+const struct answer_form answer_form_forecast = {.name = "forecast",
+                                                 .tool = "submit_forecast",
+                                                 .help = "Hands in the forecast.",
+                                                 .schema = forecast_schema,
+                                                 .letters = true};
+const struct answer_form answer_form_ranking = {.name = "ranking",
+                                                .tool = "submit_ranking",
+                                                .help = "Hands in the ranking.",
+                                                .schema = ranking_schema};

@@ -98,7 +98,7 @@ static void each_role_may_do_what_its_name_says(void **state)
         {OP_FORECAST, CALLER_SUBMIT},  {OP_OBSERVE, CALLER_SUBMIT},
         {OP_PROPOSE, CALLER_SUBMIT},   {OP_PROBE, CALLER_ADMIN},
         {OP_QUARANTINE, CALLER_ADMIN}, {OP_DRAIN, CALLER_ADMIN},
-        {OP_RECALL, CALLER_SUBMIT},
+        {OP_RECALL, CALLER_SUBMIT},    {OP_RANK, CALLER_SUBMIT},
     };
 
     (void)state;

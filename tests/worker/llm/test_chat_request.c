@@ -20,7 +20,7 @@ static const struct chat_request forecast = {.model = "small \"1\"",
                                              .candidate = "The candidate: \\ \x7f \"",
                                              .max_tokens = 300,
                                              .temperature = 0.25,
-                                             .forecast = true};
+                                             .form = &answer_form_forecast};
 
 // The body of a request, parsed. The caller releases it.
 static json_t *body_of(const struct chat_request *request, const struct request_style *style)
@@ -112,12 +112,12 @@ static void each_format_demands_the_object_in_its_way(void **state)
         assert_true(!json_object_get(body, "logprobs") == tools);
         assert_int_equal(json_integer_value(json_object_get(body, "top_logprobs")), tools ? 0 : 20);
         if (tools) {
-            assert_string_equal(text_of(function, "name"), ANSWER_TOOL_NAME);
+            assert_string_equal(text_of(function, "name"), answer_form_forecast.tool);
             check_schema(json_object_get(function, "parameters"));
         }
         if (format == OUTPUT_FORCED) {
             assert_string_equal(text_of(json_object_get(choice, "function"), "name"),
-                                ANSWER_TOOL_NAME);
+                                answer_form_forecast.tool);
         }
         if (format == OUTPUT_REQUIRED) {
             assert_string_equal(json_string_value(choice), "required");
@@ -146,7 +146,7 @@ static void what_an_endpoint_does_not_take_is_left_out(void **state)
     json_decref(body);
     // A proposal is a text: no style makes it a forecast.
     struct chat_request proposal = forecast;
-    proposal.forecast = false;
+    proposal.form = NULL;
     style = (struct request_style){.format = OUTPUT_FORCED};
     body = body_of(&proposal, &style);
     assert_null(json_object_get(body, "tools"));
@@ -180,9 +180,10 @@ static void responses_have_a_form_of_their_own(void **state)
     style.no_effort = style.no_system = true;
     style.limit = LIMIT_NONE;
     body = body_of(&request, &style);
-    assert_string_equal(text_of(json_object_get(body, "tool_choice"), "name"), ANSWER_TOOL_NAME);
+    assert_string_equal(text_of(json_object_get(body, "tool_choice"), "name"),
+                        answer_form_forecast.tool);
     assert_string_equal(text_of(json_array_get(json_object_get(body, "tools"), 0), "name"),
-                        ANSWER_TOOL_NAME);
+                        answer_form_forecast.tool);
     assert_null(json_object_get(body, "max_output_tokens"));
     assert_null(json_object_get(body, "reasoning"));
     assert_null(json_object_get(body, "instructions"));

@@ -40,7 +40,7 @@ static void build(void *owner, size_t endpoint, struct strbuf *body)
                      "the JSON object only.\n",
         .max_tokens = MAX_TOKENS,
         .temperature = 0,
-        .forecast = true};
+        .form = &answer_form_forecast};
 
     (void)endpoint;
     struct strbuf rules = STRBUF_INIT;
