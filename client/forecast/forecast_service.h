@@ -17,6 +17,11 @@ typedef void forecast_service_callback(void *owner, struct forecast_reply *forec
 // that the worker has learnt from afterwards.
 typedef void forecast_service_told(void *owner, bool ok, uint64_t rows);
 
+// The answer to rank: *reply has an order of the candidates' ids, the most promising first, and
+// what it cost; or a reason why there is none. It may be NULL, and reason then says why.
+typedef void forecast_service_ranked(void *owner, const struct rank_reply *reply,
+                                     const char *reason);
+
 // Either function may be called only while busy is false. Each callback runs once, never from
 // inside the call, unless the service is freed before.
 struct forecast_service {
@@ -40,6 +45,16 @@ struct forecast_service {
                    struct candidate_facts *facts, size_t count, uint64_t visible,
                    const double *beyond_log2, size_t margins, forecast_service_callback *callback,
                    void *owner);
+    // Whether candidates that are not compiled yet can be forecast. NULL: always.
+    bool (*screens)(const struct forecast_service *service);
+    // Whether a language model can be asked which of several candidates go first. NULL: never.
+    bool (*ranks)(const struct forecast_service *service);
+    // Asks it, of candidates that are not compiled yet: `take` of them go first. facts have their
+    // ids and sources and are borrowed for the call. The order in which they are shown follows from
+    // the seed. Called where ranks() is true. As ask() otherwise.
+    void (*rank)(struct forecast_service *service, const struct run_state *run_state,
+                 const struct candidate_facts *facts, size_t count, uint64_t take, uint64_t visible,
+                 uint64_t seed, forecast_service_ranked *callback, void *owner);
     // Tells the outcomes of candidates after + 1 … last.
     void (*tell)(struct forecast_service *service, const struct run_state *run_state,
                  uint64_t after, uint64_t last, forecast_service_told *callback, void *owner);

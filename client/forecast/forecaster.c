@@ -5,11 +5,9 @@
 // costs the search no time. The search counts which outcomes were told, so they are told later.
 // When there is nobody to call, the callback comes from a zero-length timer, so that callers see
 // the same order of events either way.
-#include "client/forecast/forecaster.h"
+#include "client/forecast/forecaster_state.h"
 
 #include "client/forecast/forecast_request.h"
-#include "client/forecast/neighbours.h"
-#include "client/forecast/worker_link.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include <math.h>
@@ -17,43 +15,13 @@
 #include <string.h>
 
 #define FORECAST_MS 30000 // deadline of a request for forecasts
-#define MODELS_MS 600000  // the same when language models make the forecasts
 #define OBSERVE_MS 30000  // deadline of a message of outcomes
 #define OBSERVE_MAX 256   // outcomes of one message
-
-struct forecaster {
-    struct forecast_service service;
-    struct worker_link *link; // NULL with --no-worker
-    search_text_reader *read;
-    void *read_owner;
-    struct neighbours *neighbours; // NULL without a reader
-    void (*notice)(void *owner, const char *sentence);
-    void *notice_owner;
-    bool answered; // the worker has answered at least once
-    bool said;     // it was said that there are no forecasts
-    char *reason;  // why there are no forecasts now; NULL: there are
-    bool closing;
-    uint64_t called_ns; // when the call under way began, monotonic
-    uv_timer_t *timer;  // answers calls that nobody receives; freed by its close callback
-    forecast_service_callback *callback;
-    forecast_service_told *told;
-    void *owner;                       // of the callback
-    const struct run_state *run_state; // while a call is under way
-    uint64_t first, last, visible;     // candidates that are asked about
-    uint64_t *again;                   // or these, once more, copied; NULL: none are
-    size_t again_count;
-    struct candidate_facts *screened; // or points that are screened, copied; NULL: none are
-    size_t screened_count;
-    const double *beyond_log2;     // margins of a survey; borrowed; NULL: it is none
-    size_t margins;                // of beyond_log2
-    uint64_t tell_next, tell_last; // candidates whose outcomes are still to be told
-    uint64_t rows;                 // outcomes that the worker has learnt from
-};
 
 static void tell_more(struct forecaster *forecaster);
 static void finish_telling(struct forecaster *forecaster, bool ok);
 
-static struct forecaster *forecaster_of(struct forecast_service *service)
+struct forecaster *forecaster_of(const struct forecast_service *service)
 {
     return (struct forecaster *)((uintptr_t)service - offsetof(struct forecaster, service));
 }
@@ -84,14 +52,14 @@ static void fail(struct forecaster *forecaster, const struct err *error)
 
 // A call failed. The time that was spent waiting counts against the worker only when it ran out: a
 // worker whose connection broke may be there again at once.
-static void lose(struct forecaster *forecaster, const struct err *error)
+void forecaster_lose(struct forecaster *forecaster, const struct err *error)
 {
     uint64_t waited_ms = (now_ns() - forecaster->called_ns) / NS_PER_MS;
     worker_link_lost(forecaster->link, error->code == ERR_TIMED_OUT ? waited_ms : 0);
     fail(forecaster, error);
 }
 
-static void succeed(struct forecaster *forecaster)
+void forecaster_succeed(struct forecaster *forecaster)
 {
     if (forecaster->said) {
         say(forecaster, forecaster->answered ? "the worker answers again" : "the worker answers");
@@ -106,8 +74,7 @@ static const struct worker_abilities *abilities(const struct forecaster *forecas
     return forecaster->link ? worker_link_abilities(forecaster->link) : NULL;
 }
 
-// Whether language models make the forecasts. Sources are sent only to a worker that reads them.
-static bool asks_models(const struct forecaster *forecaster)
+bool forecaster_asks_models(const struct forecaster *forecaster)
 {
     return forecaster->read && abilities(forecaster) && abilities(forecaster)->reads_sources;
 }
@@ -150,10 +117,10 @@ static void on_forecasts(void *owner, const struct err *error, uint64_t retry_af
         return;
     }
     if (error) {
-        lose(forecaster, error);
+        forecaster_lose(forecaster, error);
         finish(forecaster, NULL, forecaster->reason);
     } else {
-        succeed(forecaster);
+        forecaster_succeed(forecaster);
         finish(forecaster, reply, NULL);
     }
 }
@@ -162,7 +129,11 @@ static void on_nobody_asked(uv_timer_t *timer)
 {
     struct forecaster *forecaster = timer->data;
     uv_stop(timer->loop); // so that whoever runs the loop looks at the answer
-    finish(forecaster, NULL, forecaster->reason ? forecaster->reason : "there is no worker");
+    if (forecaster->ranked) {
+        forecaster_rank_nothing(forecaster);
+    } else {
+        finish(forecaster, NULL, forecaster->reason ? forecaster->reason : "there is no worker");
+    }
 }
 
 static void on_asked_once(uv_timer_t *timer)
@@ -177,8 +148,7 @@ static void on_cannot_screen(uv_timer_t *timer)
     finish(timer->data, NULL, "the worker's engine does not screen");
 }
 
-// The connection for a call that begins now. The worker must not be away.
-static struct remote *begin_call(struct forecaster *forecaster)
+struct remote *forecaster_begin_call(struct forecaster *forecaster)
 {
     forecaster->called_ns = now_ns();
     return worker_link_remote(forecaster->link);
@@ -233,12 +203,13 @@ static void ask_now(struct forecaster *forecaster)
         forecast_questions(forecaster->run_state, forecaster->first, forecaster->last,
                            forecaster->visible, &request);
     }
-    if (asks_models(forecaster)) {
+    if (forecaster_asks_models(forecaster)) {
         add_texts(forecaster, forecaster->run_state, forecaster->visible, &request);
     }
-    remote_call(begin_call(forecaster), OP_FORECAST, &forecast_request_message, &request,
-                &forecast_reply_message, asks_models(forecaster) ? MODELS_MS : FORECAST_MS,
-                on_forecasts, forecaster);
+    remote_call(forecaster_begin_call(forecaster), OP_FORECAST, &forecast_request_message, &request,
+                &forecast_reply_message,
+                forecaster_asks_models(forecaster) ? MODELS_MS : FORECAST_MS, on_forecasts,
+                forecaster);
     release_texts(&request);
     forecast_questions_free(&request);
 }
@@ -251,14 +222,16 @@ static void screen_now(struct forecaster *forecaster)
     request.beyond_log2 =
         (double *)(uintptr_t)forecaster->beyond_log2; // the request is not cleared
     request.beyond_log2_count = forecaster->margins;
-    remote_call(begin_call(forecaster), OP_FORECAST, &forecast_request_message, &request,
+    remote_call(forecaster_begin_call(forecaster), OP_FORECAST, &forecast_request_message, &request,
                 &forecast_reply_message, FORECAST_MS, on_forecasts, forecaster);
 }
 
 // Asks what was to be asked, now that the worker has been greeted.
 static void ask_greeted(struct forecaster *forecaster)
 {
-    if (forecaster->again && asks_models(forecaster)) {
+    if (forecaster->ranked) {
+        forecaster_rank_now(forecaster);
+    } else if (forecaster->again && forecaster_asks_models(forecaster)) {
         uv_timer_start(forecaster->timer, on_asked_once, 0, 0);
     } else if (!forecaster->screened) {
         ask_now(forecaster);
@@ -280,6 +253,8 @@ static void on_greeted(void *owner, const struct err *error)
         finish_telling(forecaster, false);
     } else if (telling) {
         tell_more(forecaster);
+    } else if (error && forecaster->ranked) {
+        forecaster_rank_nothing(forecaster);
     } else if (error) {
         finish(forecaster, NULL, forecaster->reason);
     } else {
@@ -292,14 +267,12 @@ static bool is_away(const struct forecaster *forecaster)
     return !forecaster->link || !worker_link_remote(forecaster->link);
 }
 
-// Asks, or has the timer answer when there is nobody to ask.
-static void begin_asking(struct forecaster *forecaster, const struct run_state *run_state,
-                         uint64_t visible, forecast_service_callback *callback, void *owner)
+void forecaster_begin(struct forecaster *forecaster, const struct run_state *run_state,
+                      uint64_t visible, void *owner)
 {
     forecaster->service.busy = true;
     forecaster->run_state = run_state;
     forecaster->visible = visible;
-    forecaster->callback = callback;
     forecaster->owner = owner;
     if (is_away(forecaster)) {
         uv_timer_start(forecaster->timer, on_nobody_asked, 0, 0);
@@ -308,6 +281,13 @@ static void begin_asking(struct forecaster *forecaster, const struct run_state *
     } else {
         worker_link_greet(forecaster->link, on_greeted, forecaster);
     }
+}
+
+static void begin_asking(struct forecaster *forecaster, const struct run_state *run_state,
+                         uint64_t visible, forecast_service_callback *callback, void *owner)
+{
+    forecaster->callback = callback;
+    forecaster_begin(forecaster, run_state, visible, owner);
 }
 
 static void ask(struct forecast_service *service, const struct run_state *run_state, uint64_t first,
@@ -342,6 +322,12 @@ static void screen(struct forecast_service *service, const struct run_state *run
     begin_asking(forecaster, run_state, visible, callback, owner);
 }
 
+static bool screens(const struct forecast_service *service)
+{
+    const struct worker_abilities *known = abilities(forecaster_of(service));
+    return !known || known->screens;
+}
+
 // ---- telling ----
 
 static void finish_telling(struct forecaster *forecaster, bool ok)
@@ -360,11 +346,11 @@ static void on_observed(void *owner, const struct err *error, uint64_t retry_aft
         return;
     }
     if (error) {
-        lose(forecaster, error);
+        forecaster_lose(forecaster, error);
         finish_telling(forecaster, false);
         return;
     }
-    succeed(forecaster);
+    forecaster_succeed(forecaster);
     forecaster->rows = ((const struct observed *)reply)->rows;
     tell_more(forecaster);
 }
@@ -386,7 +372,7 @@ static void tell_more(struct forecaster *forecaster)
     if (observe.outcomes_count == 0) {
         uv_timer_start(forecaster->timer, on_nobody_told, 0, 0);
     } else {
-        remote_call(begin_call(forecaster), OP_OBSERVE, &observe_message, &observe,
+        remote_call(forecaster_begin_call(forecaster), OP_OBSERVE, &observe_message, &observe,
                     &observed_message, OBSERVE_MS, on_observed, forecaster);
     }
     forecast_outcomes_free(&observe);
@@ -417,8 +403,13 @@ struct forecaster *forecaster_create(struct session *session,
                                      void (*notice)(void *owner, const char *sentence), void *owner)
 {
     struct forecaster *forecaster = xcalloc(1, sizeof(*forecaster));
-    forecaster->service = (struct forecast_service){
-        .ask = ask, .ask_again = ask_again, .screen = screen, .tell = tell};
+    forecaster->service = (struct forecast_service){.ask = ask,
+                                                    .ask_again = ask_again,
+                                                    .screen = screen,
+                                                    .screens = screens,
+                                                    .ranks = forecaster_ranks,
+                                                    .rank = forecaster_rank,
+                                                    .tell = tell};
     forecaster->notice = notice;
     forecaster->notice_owner = owner;
     forecaster->timer = xcalloc(1, sizeof(*forecaster->timer));
@@ -451,6 +442,7 @@ void forecaster_free(struct forecaster *forecaster)
     worker_link_free(forecaster->link);
     uv_close((uv_handle_t *)forecaster->timer, free_handle);
     clear_screened(forecaster);
+    forecaster_clear_ranked(forecaster);
     neighbours_free(forecaster->neighbours);
     free(forecaster->reason);
     free(forecaster);

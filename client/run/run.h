@@ -43,7 +43,8 @@
     X(18, EXTENDED, run_extended, "a resume changed the limits")                                   \
     X(20, TRUSTED, run_trusted, "other forecasts are trusted, or none")                            \
     X(21, LOOKED_BACK, run_looked_back, "trusted candidates were forecast anew")                   \
-    X(22, SCREENED, run_screened, "points were compared by forecasts, and the best proposed")
+    X(22, SCREENED, run_screened, "points were compared by forecasts, and the best proposed")      \
+    X(23, ORDERED, run_ordered, "a language model said which proposals go first")
 
 enum run_event_kind {
 #define X(number, id, message, text) RUN_##id = number,

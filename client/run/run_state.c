@@ -395,6 +395,8 @@ static int apply_body(struct run_state *run_state, struct run_event *event, stru
         return run_state_apply_looked_back(run_state, event->body, event->at, err);
     case RUN_SCREENED:
         return run_state_apply_screened(run_state, event->body, err);
+    case RUN_ORDERED:
+        return run_state_apply_ordered(run_state, event->body, event->at, err);
     case RUN_SURVEYED:
     case RUN_PLAY_OFF:
     case RUN_GAME:

@@ -125,6 +125,7 @@ struct run_state {
     struct run_state_waiting *waiting; // answers that are no candidates yet, in order; none without
                                        // RUN_RULE_WAITING
     size_t waiting_count;
+    uint64_t orders;        // how often a language model said which proposals go first
     uint64_t input_tokens;  // tokens that language models read for the run
     uint64_t output_tokens; // tokens that language models wrote for the run
     double model_cost;      // price of these tokens in the worker's currency

@@ -1,5 +1,6 @@
 #include "client/run/run_state_asked.h"
 
+#include "client/run/run_state_time.h"
 #include "common/mem.h"
 #include <math.h>
 #include <stdlib.h>
@@ -98,6 +99,18 @@ int run_state_apply_asked(struct run_state *run_state, struct run_asked *event, 
         run_state->round[run_state->round_count++] = *event;
         *event = (struct run_asked){0};
     }
+    return 0;
+}
+
+int run_state_apply_ordered(struct run_state *run_state, const struct run_ordered *event, double at,
+                            struct err *err)
+{
+    if (event->generator >= RUN_GENERATORS_MAX) {
+        return err_set(err, ERR_CORRUPT, "proposals of an unknown generator were put in order");
+    }
+    run_state->orders += event->named > 0;
+    run_state_add_tokens(run_state, event->input_tokens, event->output_tokens, event->cost);
+    run_state_add_worker(run_state, event->asked_at, at);
     return 0;
 }
 

@@ -11,6 +11,9 @@ void run_state_add_tokens(struct run_state *run_state, uint64_t input, uint64_t 
 // Applies an event, as run_state_apply.
 MUST_CHECK int run_state_apply_asked(struct run_state *run_state, struct run_asked *event,
                                      struct err *err);
+// The same for a question which proposals go first, asked and answered at these times.
+MUST_CHECK int run_state_apply_ordered(struct run_state *run_state, const struct run_ordered *event,
+                                       double at, struct err *err);
 // Removes what has become this candidate from what is waiting.
 void run_state_take_waiting(struct run_state *run_state, const struct run_proposed *proposed);
 void run_state_release_waiting(struct run_state *run_state);

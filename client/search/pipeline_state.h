@@ -70,6 +70,8 @@ struct asked_batch {
     } * proposal;       // owned
     size_t count;       // of proposal
     bool ranking;       // the worker is asked to compare them
+    double asked_at;    // when it was asked, as asked_at of the pipeline
+    size_t compared;    // of proposal, those that it was asked about; 0: all
     bool ranked;        // it has answered
     size_t known;       // of proposal, those with a forecast
     char *reason;       // why the last request that failed brought nothing; NULL: none failed
@@ -299,7 +301,8 @@ void pipeline_clear_asked(struct pipeline *p);
 
 // ---- pipeline_rank.c: more proposals than a batch takes are compared before any is compiled ----
 
-// Whether proposals can be ranked by the outcomes of candidates 1 to visible.
+// Whether proposals can be ranked: by the outcomes of candidates 1 to visible, or by a language
+// model.
 bool pipeline_can_rank(const struct pipeline *p, uint64_t visible);
 // Whether the proposals are to be ranked before the batch is recorded.
 bool pipeline_rank_due(const struct pipeline *p);

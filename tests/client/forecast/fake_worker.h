@@ -1,7 +1,8 @@
 // The worker of tests/client/fake_daemon.h. Its forecasts are right, and its confidence depends on
 // how many outcomes it was told. It also writes sources, for 200 tokens a request: with values of A
 // and B that follow from the request's number, and C from 11 to 13. The same request again costs
-// nothing.
+// nothing. Where it ranks it says the order of sources by what they are worth, but for one of
+// them, for 100 tokens.
 #ifndef TESTS_CLIENT_FORECAST_FAKE_WORKER_H
 #define TESTS_CLIENT_FORECAST_FAKE_WORKER_H
 
@@ -121,6 +122,49 @@ static inline void fake_propose(struct fake *fake, struct exchange *exchange,
     message_clear(&propose_reply_message, &reply);
 }
 
+static inline double fake_worth_of(const struct candidate_facts *candidate)
+{
+    char *text = xstrndup((const char *)candidate->source.data, candidate->source.len);
+    double worth = fake_log2(fake_define(text, "A"), fake_define(text, "B"));
+    free(text);
+    return worth;
+}
+
+static inline void fake_rank(struct fake *fake, struct exchange *exchange,
+                             const struct rank_request *request)
+{
+    size_t count = request->candidates_count;
+    struct rank_reply reply = {.model = xstrdup("ranker"),
+                               .order = xcalloc(count, sizeof(uint64_t)),
+                               .order_count = count,
+                               .named = count - 1,
+                               .cost = 0.5,
+                               .seconds = 1};
+    for (size_t i = 0; i < fake->ranked_count; i++) {
+        reply.cached = reply.cached || fake->ranked[i] == request->seed;
+    }
+    reply.input_tokens = reply.cached ? 0 : 80;
+    reply.output_tokens = reply.cached ? 0 : 20;
+    reply.cost = reply.cached ? 0 : reply.cost;
+    if (!reply.cached && fake->ranked_count < ARRAY_LEN(fake->ranked)) {
+        fake->ranked[fake->ranked_count++] = request->seed;
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t place = i;
+        while (place > 0 && fake_worth_of(&request->candidates[reply.order[place - 1] - 1]) <
+                                fake_worth_of(&request->candidates[i])) {
+            reply.order[place] = reply.order[place - 1];
+            place--;
+        }
+        reply.order[place] = i + 1; // for now its number
+    }
+    for (size_t i = 0; i < count; i++) {
+        reply.order[i] = request->candidates[reply.order[i] - 1].id;
+    }
+    exchange_reply(exchange, &rank_reply_message, &reply);
+    message_clear(&rank_reply_message, &reply);
+}
+
 static inline void fake_hello(struct fake *fake, struct exchange *exchange,
                               const struct request *request)
 {
@@ -131,7 +175,8 @@ static inline void fake_hello(struct fake *fake, struct exchange *exchange,
                                                    fake->visits != 1 && !fake->behaviour.blind,
                                                .proposes = true,
                                                .forecast_seconds = 0.01,
-                                               .screens = true};
+                                               .screens = !fake->behaviour.ranks,
+                                               .ranks = fake->behaviour.ranks};
     exchange_hello(exchange, request, "kcast-worker", fake->behaviour.old ? old : features, 1, 0,
                    fake->behaviour.old ? NULL : &abilities);
     fake->greeted = true;
@@ -167,6 +212,7 @@ static inline void fake_on_worker(void *owner, struct exchange *exchange,
     struct forecast_request forecast;
     struct observe observe;
     struct propose_request propose;
+    struct rank_request rank;
     if (request->op == OP_HELLO) {
         fake_hello(fake, exchange, request);
     } else if (request->op == OP_FORECAST) {
@@ -184,6 +230,11 @@ static inline void fake_on_worker(void *owner, struct exchange *exchange,
         if (exchange_read_body(exchange, request, &propose_request_message, &propose)) {
             fake_propose(fake, exchange, &propose);
             message_clear(&propose_request_message, &propose);
+        }
+    } else if (request->op == OP_RANK && fake->behaviour.ranks) {
+        if (exchange_read_body(exchange, request, &rank_request_message, &rank)) {
+            fake_rank(fake, exchange, &rank);
+            message_clear(&rank_request_message, &rank);
         }
     } else { // what it can do is to be known from HELLO
         struct err error = ERR_INIT;

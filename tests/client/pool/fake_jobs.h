@@ -41,6 +41,7 @@ struct fake_behaviour {
     bool lies;              // its verdicts contradict their intervals
     bool old;               // the worker names only its engine "llm", as a feature
     bool reads_facts;       // the worker forecasts by facts of sources, too
+    bool ranks;             // the worker screens nothing, and says which sources go first
     uint64_t devices;       // 0: 1; the second and every other one after it rests
     uint64_t compile_slots; // 0: it does not say
 };
@@ -80,6 +81,8 @@ struct fake {
     size_t first_told[FAKE_ASKED_MAX]; // outcomes at a candidate's first forecast, and 1; 0: none
     uint64_t asked[4096];              // numbers of requests for candidates
     size_t asked_count;
+    uint64_t ranked[FAKE_ASKED_MAX]; // seeds of the questions which sources go first
+    size_t ranked_count;
     struct stats_rng rng; // random delays
     struct fake_behaviour behaviour;
     bool draining;                       // changed by SIGUSR2

@@ -336,6 +336,66 @@ static void proposals_beyond_a_batch_wait_and_the_best_go_first(void **state)
     free(program);
 }
 
+static void a_language_model_says_which_proposals_go_first(void **state)
+{
+    const struct fake_behaviour ranks = {.ranks = true};
+    struct fixture f = *(struct fixture *)*state;
+    fake_start_as(&f.fake, 7, own_url(), &ranks);
+    char *program = script(&f, "ordered", plenty), *path = run_path(&f, "ordered");
+    char *names = xasprintf("exec:%s", program), *killed = run_path(&f, "ordered-killed");
+    struct kcast_result outcome = run_plenty(&f, NULL, path, names);
+    struct run_state run_state, other;
+    struct run *file = NULL;
+    double chosen = 0, waiting = 0;
+
+    if (outcome.status != 0) {
+        fail_msg("%s", outcome.err);
+    }
+    clear(&outcome);
+    load(&run_state, path);
+    assert_int_equal(run_open_read(&file, path, NULL), 0);
+    assert_int_equal(run_state.candidate_count, 48);
+    // It is asked for every batch, from the first one on, when nothing is measured yet.
+    assert_int_equal(run_state.orders, 12);
+    assert_int_equal(run_state.input_tokens, 12 * 80);
+    assert_true(fabs(run_state.model_cost - 12 * 0.5) < 1e-9);
+    for (size_t i = 0; i < 48; i++) {
+        const struct run_proposed *proposed = &run_state.candidate[i].proposed;
+
+        assert_true(proposed->ranked > 4);
+        assert_true(proposed->place <= proposed->ranked); // 0: the one that was not named
+        chosen += worth_of(file, &proposed->source) / 48;
+    }
+    // Nothing is lost: what did not go first waits.
+    assert_int_equal(run_state.proposals - run_state.known, 48 + run_state.waiting_count);
+    for (size_t i = 0; i < run_state.waiting_count; i++) {
+        waiting += worth_of(file, &run_state.waiting[i].answer.source);
+    }
+    waiting /= (double)run_state.waiting_count;
+    run_close(file);
+    print_message("worth: chosen %.2f, waiting %.2f\n", chosen, waiting);
+    assert_true(chosen > waiting + 0.3);
+    for (uint64_t n = 9; n < run_state.last_sequence; n += 67) {
+        char *fault = xasprintf("%s:%llu", n % 2 == 0 ? "before" : "event", (unsigned long long)n);
+
+        outcome = run_plenty(&f, fault, killed, names);
+        assert_int_equal(outcome.status, -SIGKILL);
+        clear(&outcome);
+        resume(&f, 0, killed);
+        load(&other, killed);
+        assert_same_decisions(&run_state, &other, fault);
+        run_state_release(&other);
+        (void)unlink(killed);
+        free(fault);
+    }
+    run_state_release(&run_state);
+    fake_stop(&f.fake);
+    free(killed);
+    free(names);
+    free(path);
+    free(program);
+}
+
 static void more_can_be_asked_for_than_a_batch_takes(void **state)
 {
     struct fixture *f = *state;
@@ -410,6 +470,7 @@ int main(void)
         cmocka_unit_test(proposing_the_same_again_ends_the_search_in_order),
         cmocka_unit_test(killed_at_any_event_it_goes_on_without_asking_again),
         cmocka_unit_test(proposals_beyond_a_batch_wait_and_the_best_go_first),
+        cmocka_unit_test(a_language_model_says_which_proposals_go_first),
         cmocka_unit_test(more_can_be_asked_for_than_a_batch_takes),
         cmocka_unit_test(no_process_is_left_behind),
     };
