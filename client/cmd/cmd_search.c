@@ -41,7 +41,8 @@ static const struct option_row rows[] = {
     SEARCH_ROW(
         offsetof(struct options, search), "surplus", 0, OPTION_U64, surplus, "N", "1", 1, 16, NULL,
         "ask programs and language models for N times the candidates that a batch takes; the "
-        "worker compares their sources, the best are compiled first and the others wait"),
+        "worker compares their sources or asks a language model for their order, the best are "
+        "compiled first and the others wait"),
     {"warm", 0, OPTION_TEXT, offsetof(struct options, warm), "SPACE,…", NULL, 0, 0, NULL,
      "begin with what spaces of other devices or problems with the same parameters know, those of "
      "the same vendor first; \"worker\" stands for all that the worker has learnt of such; ten "
