@@ -9,6 +9,7 @@
 #include "client/search/job_times.h"
 #include "client/search/pipeline.h"
 #include "client/search/progress.h"
+#include "client/search/trust_news.h"
 #include "client/status_line.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -35,13 +36,11 @@ struct search {
     uv_timer_t *tick;  // draws the progress line; freed by its close callback
     uv_timer_t *limit; // fires at the end of --max-time; freed by its close callback
     bool limit_reached;
-    size_t certifications;               // thresholds that the user was told about
-    uint64_t trust_events, trust_alarms; // the same of trust in forecasters
-    size_t trust_count;                  // forecasters that the user was told about
-    bool said_trusted;                   // the last of them was trusted
-    bool said_over[GENERATOR_LIST_MAX];  // the user was told that the generator has left
-    struct compiled *baseline;           // the answer to job c0 until it is recorded
-    struct job_times *baseline_times;    // of that job, until it is recorded
+    size_t certifications;              // thresholds that the user was told about
+    struct trust_news *trust_news;      // what the user was told of trust in forecasters
+    bool said_over[GENERATOR_LIST_MAX]; // the user was told that the generator has left
+    struct compiled *baseline;          // the answer to job c0 until it is recorded
+    struct job_times *baseline_times;   // of that job, until it is recorded
     double baseline_submitted_at;
     struct err failure; // of a callback
 };
@@ -249,24 +248,12 @@ static void say_threshold(struct search *s)
     progress_say(s->progress, text);
 }
 
-// Tells the user when trust in a forecaster begins or ends, or another one forecasts. That the cut
-// has moved is in the run file alone.
 static void say_trust(struct search *s)
 {
-    const struct run_state *run_state = s->run_state;
-    if (run_state->trust_events == s->trust_events) {
-        return;
+    const char *text = trust_news_next(s->trust_news);
+    if (text) {
+        progress_say(s->progress, text);
     }
-    const struct run_trusted *now = &run_state->trust[run_state->trust_count - 1];
-    bool trusted = !isnan(now->cut);
-    bool another = run_state->trust_count > 1 && run_state->trust_count != s->trust_count;
-    if (trusted != s->said_trusted || another || run_state->trust_alarms != s->trust_alarms) {
-        progress_say(s->progress, now->text);
-    }
-    s->trust_events = run_state->trust_events;
-    s->trust_alarms = run_state->trust_alarms;
-    s->trust_count = run_state->trust_count;
-    s->said_trusted = trusted;
 }
 
 // Tells the user once that a generator gives no more candidates while others go on.
@@ -341,6 +328,7 @@ static void release(struct search *s)
     problem_free(s->problem);
     daemon_pool_close(s->daemon_pool);
     progress_free(s->progress);
+    trust_news_free(s->trust_news);
     if (s->tick) {
         uv_close((uv_handle_t *)s->tick, free_handle);
         uv_close((uv_handle_t *)s->limit, free_handle);
@@ -453,11 +441,7 @@ int search_drive(struct session *session, struct run *run, struct run_state *run
                        .run_state = run_state,
                        .began_at = began_at,
                        .certifications = run_state->certifications,
-                       .trust_events = run_state->trust_events,
-                       .trust_alarms = run_state->trust_alarms,
-                       .trust_count = run_state->trust_count,
-                       .said_trusted = run_state->trust_count > 0 &&
-                                       !isnan(run_state->trust[run_state->trust_count - 1].cut)};
+                       .trust_news = trust_news_create(run_state)};
     for (size_t i = 0; i < GENERATOR_LIST_MAX; i++) {
         s.said_over[i] = run_state->asking[i].over;
     }
