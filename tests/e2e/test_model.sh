@@ -95,7 +95,7 @@ worker=$started worker_url=$url status=0
 timeout 250 "$bin/kcast" --pool "$pool" --worker "$worker_url" --json search "$hill" -g llm --run "$dir/written.run" --candidates 1 --batch 1 --seed 3 \
     >"$dir/search.json" 2>"$dir/search.err" || status=$?
 case $status in
-0 | 1) [ "$(field considered)" -eq 1 ] && [ "$(field proposals)" -ge 1 ] || die "written: $(cat "$dir/search.json")" ;; # 1: it is wrong
+0 | 1) [ "$(field considered)" -eq 1 ] && [ "$(tail -n 1 "$dir/search.json" | grep -o "\"llm\":{\"proposals\":[0-9]*" | grep -o "[0-9]*$")" -ge 1 ] || die "written: $(cat "$dir/search.json")" ;; # 1: it is wrong
 *) grep -q "got no candidate: the answer holds no program" "$dir/search.err" || die "search -g llm: status $status, $(cat "$dir/search.err")" ;;
 esac
 asked=$("$bin/kcast" export "$dir/written.run" --events | sed -n 's/.*"kind":"\(asked\|forecast\)".*"input_tokens":\([0-9]*\),"output_tokens":\([0-9]*\).*/\2 \3/p' |
