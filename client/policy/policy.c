@@ -390,8 +390,9 @@ double policy_share_ahead(const struct policy_view *view, size_t *ret_compared)
 
 const struct policy *policy_find(const char *name)
 {
-    static const struct policy *const all[] = {&policy_rank, &policy_threshold, &policy_budget,
-                                               &policy_risk, &policy_all,       &policy_published};
+    static const struct policy *const all[] = {
+        &policy_rank, &policy_threshold, &policy_budget,           &policy_risk,
+        &policy_all,  &policy_published, &policy_published_correct};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         if (strcmp(all[i]->name, name) == 0) {
             return all[i];

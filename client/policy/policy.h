@@ -45,7 +45,7 @@ struct policy {
     uint64_t wide;    // the default of --wide; 0: twice the batch
 };
 
-extern const struct policy policy_published;
+extern const struct policy policy_published, policy_published_correct;
 
 // NULL when there is no policy of this name.
 const struct policy *policy_find(const char *name);

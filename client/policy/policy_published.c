@@ -1,10 +1,14 @@
-// The policy `published`: the rule of another project, for comparison in replays. It is not offered
-// for searching.
+// The policies `published` and `published-correct`: the rule of another project, and that rule with
+// a factor for failures, for comparison in replays. They are not offered for searching.
 //
 // It is the surrogate search of "GPU Forecasters" (arXiv 2605.31464). The candidates of one round
 // are ranked by the expected index of the bin in which their speedup over the seed is forecast to
 // lie. The best quarter is measured (4 of 16 children). The others, and those without a forecast,
 // are discarded for good. The rule uses no confidence, no incumbent and no audits.
+//
+// The bins say how fast a candidate is if it is correct. The rule ranks one that is fast and
+// probably wrong ahead of one that is slower and correct. `published-correct` multiplies the
+// expected index by P(correct), so that a wrong candidate counts as index 0. All else is the same.
 #include "client/policy/policy.h"
 #include "common/mem.h"
 #include "proto/bins.h"
@@ -20,12 +24,12 @@ static double published_bin(double log2)
     return fmin(fmax(floor(2 * log2) + 4, 1), 8);
 }
 
-// The expected index of the candidate's bin. -1 when there is no usable forecast to rank it by.
-static double expected_bin(const struct forecast *forecast)
+// What a round is ranked by: of a usable forecast with bins.
+typedef double published_rank(const struct forecast *forecast);
+
+// The expected index of the candidate's bin.
+static double rank_by_bin(const struct forecast *forecast)
 {
-    if (!policy_usable(forecast) || forecast->bins_count != BIN_COUNT) {
-        return -1;
-    }
     double sum = 0;
     for (size_t bin = 0; bin < BIN_COUNT; bin++) {
         sum += forecast->bins[bin] * published_bin(bin_midpoint(bin));
@@ -33,7 +37,20 @@ static double expected_bin(const struct forecast *forecast)
     return sum;
 }
 
-static void decide_published(const struct policy_view *view, struct policy_decision *ret)
+// The same, where a wrong candidate counts as index 0.
+static double rank_by_bin_if_correct(const struct forecast *forecast)
+{
+    return forecast->p_correct * rank_by_bin(forecast);
+}
+
+// The rank of a candidate. -1 when there is no usable forecast to rank it by.
+static double rank_of(const struct forecast *forecast, published_rank *rank)
+{
+    return policy_usable(forecast) && forecast->bins_count == BIN_COUNT ? rank(forecast) : -1;
+}
+
+static void decide_by(published_rank *rank, const struct policy_view *view,
+                      struct policy_decision *ret)
 {
     const struct run_state_candidate *all = view->run_state->candidate;
     const struct forecast *own = all[view->candidate - 1].forecast;
@@ -47,16 +64,26 @@ static void decide_published(const struct policy_view *view, struct policy_decis
         return;
     }
     for (uint64_t id = view->first; id <= view->last; id++) {
-        double theirs = expected_bin(all[id - 1].forecast), mine = expected_bin(own);
+        double theirs = rank_of(all[id - 1].forecast, rank), mine = rank_of(own, rank);
         ranked += theirs >= 0;
         better += theirs > mine || (theirs == mine && id < view->candidate);
     }
-    if (expected_bin(own) < 0 || MEASURED_OF_BATCH * better >= ranked) {
+    if (rank_of(own, rank) < 0 || MEASURED_OF_BATCH * better >= ranked) {
         ret->decision = DECISION_TRUST;
         ret->propensity = 0;
     }
     (void)snprintf(ret->reason, sizeof(ret->reason), "%llu of %llu rank higher",
                    (unsigned long long)better, (unsigned long long)ranked);
+}
+
+static void decide_published(const struct policy_view *view, struct policy_decision *ret)
+{
+    decide_by(rank_by_bin, view, ret);
+}
+
+static void decide_published_correct(const struct policy_view *view, struct policy_decision *ret)
+{
+    decide_by(rank_by_bin_if_correct, view, ret);
 }
 
 const struct policy policy_published = {
@@ -65,3 +92,10 @@ const struct policy policy_published = {
     .decide = decide_published,
     .replay_only = true,
     .batch = ROUND};
+
+const struct policy policy_published_correct = {.name = "published-correct",
+                                                .help =
+                                                    "the same by the expected bin times P(correct)",
+                                                .decide = decide_published_correct,
+                                                .replay_only = true,
+                                                .batch = ROUND};

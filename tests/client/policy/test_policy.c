@@ -326,6 +326,28 @@ static void the_published_rule_measures_a_quarter_of_each_batch(void **state)
     assert_true(policy_find("published")->replay_only && !policy_find("budget")->replay_only);
 }
 
+// The plain rule goes by the speed alone; what is fast and surely wrong ranks last with P(correct).
+static void the_published_rule_times_p_correct_leaves_out_what_is_wrong(void **state)
+{
+    (void)state;
+    struct many many;
+    make_many(&many);
+    assert_true(policy_find("published-correct")->replay_only);
+    for (uint64_t id = 41; id <= 56; id++) { // all equally correct: the same rule
+        many.forecast[id - 1].p_correct = 0.5;
+        assert_int_equal(decide_among("published-correct", &many, id, 41, 56).decision,
+                         decide_among("published", &many, id, 41, 56).decision);
+    }
+    many.forecast[55 - 1].p_correct = many.forecast[56 - 1].p_correct = 0.01;
+    for (uint64_t id = 51; id <= 56; id++) {
+        bool wrong = id >= 55;
+        struct policy_decision decision = decide_among("published-correct", &many, id, 41, 56);
+        assert_int_equal(decision.decision, wrong ? DECISION_TRUST : DECISION_MEASURE);
+        assert_true(decision.propensity == (wrong ? 0 : 1));
+    }
+    assert_int_equal(decide_among("published", &many, 55, 41, 56).decision, DECISION_MEASURE);
+}
+
 static void batches_are_the_policys_own_or_what_was_asked_for(void **state)
 {
     static const struct {
@@ -466,6 +488,7 @@ int main(void)
         cmocka_unit_test(what_takes_long_stands_behind_what_promises_as_much),
         cmocka_unit_test(standing_is_among_the_latest_forecasts_beyond_the_incumbent_of_now),
         cmocka_unit_test(the_published_rule_measures_a_quarter_of_each_batch),
+        cmocka_unit_test(the_published_rule_times_p_correct_leaves_out_what_is_wrong),
         cmocka_unit_test(batches_are_the_policys_own_or_what_was_asked_for),
         cmocka_unit_test(usable_forecasts_have_probabilities_at_both_places),
         cmocka_unit_test(risk_trusts_strictly_below_the_threshold_of_the_same_engine),
