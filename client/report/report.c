@@ -119,6 +119,7 @@ static void add_steps(struct report *report)
         const struct report_step *before = &report->step[report->step_count - 1];
         report->step[report->step_count] = (struct report_step){
             .seconds = isfinite(event->device_seconds) ? event->device_seconds : before->seconds,
+            .wall_seconds = event->wall_seconds,
             .log2 = event->speedup->log2,
             .lo = event->speedup->lo,
             .hi = event->speedup->hi,

@@ -53,7 +53,8 @@ enum report_fate report_fate_of(const struct run_state_candidate *candidate);
 // One step of the best speedup, which holds from `seconds` on. The first step is the baseline:
 // candidate 0, log2 speedup 0, at 0 seconds.
 struct report_step {
-    double seconds; // device-seconds spent by the whole search
+    double seconds;      // device-seconds spent by the whole search
+    double wall_seconds; // of the whole search until then; NaN: not recorded
     double log2, lo, hi;
     uint64_t candidate;
     uint64_t considered, measured;

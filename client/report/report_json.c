@@ -143,6 +143,7 @@ static json_t *steps_of(const struct report *report)
         const struct estimate estimate = {step->log2, step->lo, step->hi, 0};
         json_t *row = json_object();
         json_object_set_new(row, "device_seconds", show_number(step->seconds));
+        json_object_set_new(row, "wall_seconds", show_number(step->wall_seconds));
         json_object_set_new(row, "candidate", count(step->candidate));
         json_object_set_new(row, "considered", count(step->considered));
         json_object_set_new(row, "measured", count(step->measured));

@@ -53,6 +53,8 @@ for text in '<script' 'http:' 'https:' 'url('; do
 done
 run 0 "$kcast" --json report a.run
 says out '"candidates":12'
+says out '"steps":[{"device_seconds":0.0,"wall_seconds":0.0,"candidate":0,' # the baseline; then those that were faster, with their times
+grep -qE '"device_seconds":[0-9.e-]+,"wall_seconds":(null|-)' out && complain 'a step has no wall time'
 measured=$(sed 's/.*"measured":\([0-9]*\),"replicated".*/\1/' out)
 run 0 "$kcast" export a.run --format jsonl
 [ "$(wc -l <out)" -eq 12 ] || complain "$(wc -l <out) lines of 12 candidates"

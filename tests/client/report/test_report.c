@@ -75,6 +75,7 @@ static void best_line_rises_from_the_baseline(void **state)
     for (size_t i = 1; i < report->step_count; i++) {
         assert_true(report->step[i].log2 > report->step[i - 1].log2);
         assert_true(report->step[i].seconds > report->step[i - 1].seconds);
+        assert_true(report->step[i].wall_seconds > report->step[i - 1].wall_seconds);
     }
     assert_true(report->speedup.log2 == report->step[report->step_count - 1].log2);
     for (size_t i = 1; i < report->measured_count; i++) {
