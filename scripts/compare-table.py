@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 """Makes tables of what tests/gpu/compare.sh measured.
 
-    scripts/compare-table.py compare.jsonl[.gz] [CONTROL [OURS]]      variants, default all/best-of-n and threshold/greedy
+    scripts/compare-table.py compare.jsonl[.gz] [CONTROL [OURS]]      variants, default all/best-of-n and rank/greedy
 
-Per problem and variant the median final speedup over its seeds, with what was considered, measured and used; over all problems the
-geometric mean of final speedups over the control's and over ours, paired by problem and seed, with the 95 % interval of a bootstrap over both.
+Per problem and variant the median final speedup over its seeds, with what was considered, measured and used, and when the search
+first had a kernel within 2 % of the best known one: the best that any search of the file ended with on that problem. Of these times
+the median is over all searches, of which some may never have had it; wall times of incumbents are recorded since 2026-11-25.
+Over all problems the geometric mean of final speedups over the control's and over ours, paired by problem and seed, with the
+95 % interval of a bootstrap over both.
 """
 import gzip
 import json
+import math
 import random
 import statistics
 import sys
 
 DRAWS = 4000
+NEAR = 0.98  # of the best known
 
 
 def read(path):
@@ -22,9 +27,25 @@ def read(path):
         report = row["report"]
         best = report.get("best")
         rows[row["arm"], row["problem"], row["seed"]] = {
-            "log2": best["log2_speedup"] if best else 0.0,
+            "log2": best["log2_speedup"] if best else 0.0, "steps": report["steps"],
             **{name: report[name] for name in ("considered", "measured", "device_seconds", "compile_seconds", "wall_seconds")}}
     return rows
+
+
+def first_near(row, best_log2, key):
+    """Seconds until the search first had a kernel so near to the best known; infinite when never, None when not recorded."""
+    for step in row["steps"]:
+        if step["log2_speedup"] >= best_log2 + math.log2(NEAR):
+            return step.get(key)
+    return math.inf
+
+
+def time_cell(own, best_log2, key):
+    """The lower median, because a time that is infinite has no mean with another."""
+    times = [first_near(row, best_log2, key) for row in own]
+    if sum(time == math.inf for time in times) > len(times) // 2:
+        return "never"
+    return "not recorded" if None in times else f"{sorted(times)[(len(times) - 1) // 2]:.1f} s"
 
 
 def ratio(rows, arm, control, problems, seeds):
@@ -41,20 +62,27 @@ def ratio(rows, arm, control, problems, seeds):
 def main():
     rows = read(sys.argv[1])
     control = sys.argv[2] if len(sys.argv) > 2 else "all/best-of-n"
-    ours = sys.argv[3] if len(sys.argv) > 3 else "threshold/greedy"
+    ours = sys.argv[3] if len(sys.argv) > 3 else "rank/greedy"
     arms, problems, seeds = (list(dict.fromkeys(key[i] for key in rows)) for i in range(3))
+    for arm in (control, ours):
+        if arm not in arms:
+            sys.exit(f"{sys.argv[1]} has no searches of {arm}, only of {', '.join(arms)}; name two of these as CONTROL and OURS")
     arms.sort(key=lambda arm: (arm != control, arm))
     problems.sort()
-    print("| problem | variant | final speedup, median (least, greatest) | considered | measured | device time | wall time |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| problem | variant | final speedup, median (least, greatest) | considered | measured | device time | wall time "
+          "| searches within 2 % of the best known | device time until then | wall time until then |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for problem in problems:
+        best = max(row["log2"] for (_, of, _), row in rows.items() if of == problem)
         for arm in arms:
             own = [rows[arm, problem, seed] for seed in seeds if (arm, problem, seed) in rows]
             if own:
                 speedup = sorted(2 ** row["log2"] for row in own)
-                middle = {name: statistics.median(row[name] for row in own) for name in own[0]}
+                middle = {name: statistics.median(row[name] for row in own) for name in own[0] if name != "steps"}
+                near = sum(math.isfinite(first_near(row, best, "device_seconds")) for row in own)
                 print(f"| {problem} | `{arm}` | {statistics.median(speedup):.3f}× ({speedup[0]:.3f}, {speedup[-1]:.3f}), {len(own)} searches "
-                      f"| {middle['considered']:.0f} | {middle['measured']:.0f} | {middle['device_seconds']:.1f} s | {middle['wall_seconds']:.0f} s |")
+                      f"| {middle['considered']:.0f} | {middle['measured']:.0f} | {middle['device_seconds']:.1f} s | {middle['wall_seconds']:.0f} s "
+                      f"| {near} of {len(own)} | {time_cell(own, best, 'device_seconds')} | {time_cell(own, best, 'wall_seconds')} |")
     print(f"\n| variant | final speedup over `{control}` | over `{ours}` |\n| --- | --- | --- |")
     for arm in arms:
         print(f"| `{arm}` | {ratio(rows, arm, control, problems, seeds)} | {ratio(rows, arm, ours, problems, seeds)} |")

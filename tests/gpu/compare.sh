@@ -38,7 +38,7 @@ gpus=$(nvidia-smi --list-gpus | wc -l)
 cores=$(($(nproc) / gpus - 1))
 for seed in ${KCAST_SEEDS:-1 2 3 4 5}; do
     for problem in ${KCAST_COMPARE:-sgemm attention conv3x3}; do
-        for arm in ${KCAST_ARMS:-threshold/greedy budget/greedy all/greedy all/best-of-n}; do echo "$problem ${arm%/*} ${arm#*/} $seed"; done
+        for arm in ${KCAST_ARMS:-rank/greedy threshold/greedy budget/greedy all/greedy all/best-of-n}; do echo "$problem ${arm%/*} ${arm#*/} $seed"; done
     done
 done >"$work/list"
 mkfifo "$work/fifo"
