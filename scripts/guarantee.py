@@ -124,7 +124,7 @@ def main():
     for path in options.file:
         with open(path) as lines:
             rows += [json.loads(line) for line in lines]
-    rows = [r for r in rows if r.get("survey") and r["left"] > 0]
+    rows = [r for r in rows if r.get("survey") and r["left"] > 0 and r.get("forecaster") != "perfect"]
     if options.fit:
         fit([r for r in rows if r["measured"] >= options.least])
         return

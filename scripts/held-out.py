@@ -1,109 +1,112 @@
 #!/usr/bin/env python3
-"""Replays searches on spaces that nothing was chosen on, and compares them by kernel family.
+"""Replays searches on spaces that nothing was chosen on; scripts/replay-tables.py makes tables of them.
 
-  held-out.py [--seeds N] [--measurements N] [--policies LIST] [--forecasters LIST] [--families WORDS]
-              [--save FILE] SPACE...
+  held-out.py import CLONE FOLDER
+      Makes the spaces in FOLDER, one of each row of HUB below, from a clone of
+      https://github.com/AutoTuningAssociation/benchmark_hub (a bare one will do), at one commit.
+      What is kept for checking, its folder convolution_milo and every file of the MI250X, is not read.
 
-Every search gets the device time that so many measurements of the space take on average. The final
-speedup of a policy is divided by that of greedy without a surrogate (all/greedy) with the same seed;
-the geometric mean of a space's ratios counts for its family, the first of the words that its file's
-name has, and the interval is Student's t over families. Programs: those of $KCAST_BIN, or build/release/bin.
+  held-out.py replay FILE [options] SPACE...
+      Appends one line of JSON for each search to FILE. Every search gets the device time that as many
+      measurements of the space take on average (--measurements). With --kernel-tuner PYTHON, an
+      interpreter that has Kernel Tuner, its strategies are among the peers
+      (scripts/kernel-tuner-orders.py says how to install it).
+
+Programs: those of $KCAST_BIN, or build/release/bin.
 """
 import argparse
 import json
-import math
 import os
 import subprocess
 import sys
-from collections import defaultdict
+import tempfile
 
-T975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
-CONTROL = ("all", "greedy")
+HUB_COMMIT = "8eeb99e7179e6838af95d392ac6c60cebfd8c434"
+UNUSED = "currently_unused/cachefiles"
+# The space's name, the format of `kcast import`, the file in the hub.
+HUB = (
+    [(f"convolution-ktt-{gpu}", "ktt", f"{UNUSED}/KTT data/KTConvolutionOutput_{gpu}.json.gz") for gpu in ("2080Ti", "3090")]
+    + [(f"pnpoly-ktt-{gpu}", "ktt", f"{UNUSED}/KTT data/KTPnpolyOutput_{gpu}.json.gz") for gpu in ("2080Ti", "3090")]
+    + [(f"{kernel}-{gpu}", "kernel-tuner", f"{UNUSED}/KernelTuner data/{kernel}/{gpu}.json.gz")
+       for kernel in ("convolution", "gemm", "pnpoly") for gpu in ("RTX_2080_Ti", "RTX_3060_laptop", "RTX_3090", "RTX_Titan")]
+    + [(f"dedispersion-{gpu}", "kernel-tuner", f"cachefiles/dedispersion_milo/{gpu}.json.gz")
+       for gpu in ("A100", "A4000", "A6000", "W6600", "W7800")]
+)
 
 
-def command(name, *arguments):
-    path = os.path.join(os.environ.get("KCAST_BIN", "build/release/bin"), name)
-    return subprocess.run([path, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
+def program(name):
+    return os.path.join(os.environ.get("KCAST_BIN", "build/release/bin"), name)
+
+
+def output(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def import_spaces(options):
+    os.makedirs(options.folder, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        for name, kind, path in HUB:
+            packed = os.path.join(work, name + ".json.gz")
+            with open(packed, "wb") as file:
+                subprocess.run(["git", "-C", options.clone, "show", f"{HUB_COMMIT}:{path}"], check=True, stdout=file)
+            output(program("kcast"), "import", kind, packed, "-o", os.path.join(options.folder, name + ".space"))
+
+
+def share_of(space, measurements):
+    """Device time of so many measurements on average, in percent of what measuring all candidates takes."""
+    rows = [json.loads(line) for line in output(program("kcast"), "export", space).splitlines()]
+    return min(100.0, 100.0 * measurements / sum(row["verdict"] != "compile-error" for row in rows))
+
+
+def orders_of(space, share, options, path):
+    """Writes the orders of Kernel Tuner's strategies to this file."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel-tuner-orders.py")
+    command = [options.kernel_tuner, script, program("kcast"), space, "--share", f"{share:.3f}",
+               "--seeds", str(options.seeds), "--jobs", str(options.jobs)]
+    with open(path, "w") as file:
+        subprocess.run(command + (["--strategies", options.tuner] if options.tuner else []), check=True, stdout=file)
 
 
 def replay(space, options):
-    rows = [json.loads(line) for line in command("kcast", "export", space).splitlines()]
-    measurable = sum(row["verdict"] != "compile-error" for row in rows)
-    share = min(100.0, 100.0 * options.measurements / measurable)
-    out = command("kcast-replay", space, "--policy", options.policies, "--strategy", "greedy",
-                  "--forecaster", options.forecasters, "--budget", f"{share:.3f}%", "--seeds", str(options.seeds), "--json")
-    return [json.loads(line) for line in out.splitlines()]
-
-
-def arm_of(row):
-    """The policy, with its forecaster where that is not the model."""
-    return row["policy"] + ("/perfect" if row["forecaster"] == "perfect" else "")
-
-
-def family_of(space, words):
-    name = os.path.basename(space).lower()
-    return next((word for word in words if word in name), name)
-
-
-def mean(values):
-    return sum(values) / len(values)
-
-
-def interval(values):
-    """Mean and 95 % interval of log2 ratios, as ratios."""
-    centre, n = mean(values), len(values)
-    if n < 2:
-        return 2**centre, math.nan, math.nan
-    deviation = math.sqrt(sum((v - centre) ** 2 for v in values) / (n - 1))
-    half = T975.get(n - 1, 1.96) * deviation / math.sqrt(n)
-    return 2**centre, 2 ** (centre - half), 2 ** (centre + half)
+    share = share_of(space, options.measurements)
+    with tempfile.TemporaryDirectory() as work:
+        orders = os.path.join(work, "orders")
+        if options.kernel_tuner:
+            orders_of(space, share, options, orders)
+        lines = output(
+            program("kcast-replay"), space, "--json", "--budget", f"{share:.3f}%", "--seeds", str(options.seeds),
+            "--jobs", str(options.jobs), "--policy", options.policies, "--strategy", options.strategies,
+            "--forecaster", options.forecasters, *(["--peers", options.peers] if options.peers else []),
+            *(["--orders", orders] if options.kernel_tuner else []))
+    with open(options.file, "a") as out:
+        out.write(lines)
+    print(f"{os.path.basename(space)}: {lines.count(chr(10))} searches, {share:.3f} % of its device time", file=sys.stderr, flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--measurements", type=float, default=110)
-    parser.add_argument("--policies", default="all,rank")
-    parser.add_argument("--forecasters", default="static", help="static, perfect")
-    parser.add_argument("--families", default="convolution,gemm,pnpoly,dedispersion,hotspot")
-    parser.add_argument("space", nargs="+")
-    parser.add_argument("--save", help="append every search to this file, for scripts/guarantee.py")
+    commands = parser.add_subparsers(dest="command", required=True)
+    importing = commands.add_parser("import")
+    importing.add_argument("clone")
+    importing.add_argument("folder")
+    replaying = commands.add_parser("replay")
+    replaying.add_argument("--measurements", type=float, default=110)
+    replaying.add_argument("--seeds", type=int, default=20)
+    replaying.add_argument("--policies", default="all,rank")
+    replaying.add_argument("--strategies", default="greedy")
+    replaying.add_argument("--forecasters", default="static", help="static, perfect")
+    replaying.add_argument("--peers", default="", help="tvm, tvm-knobs")
+    replaying.add_argument("--kernel-tuner", metavar="PYTHON")
+    replaying.add_argument("--tuner", metavar="STRATEGIES", help="of Kernel Tuner; default: those of scripts/kernel-tuner-orders.py")
+    replaying.add_argument("--jobs", type=int, default=1)
+    replaying.add_argument("file")
+    replaying.add_argument("space", nargs="+")
     options = parser.parse_args()
-    words = options.families.split(",")
-    ratio = defaultdict(lambda: defaultdict(list))  # by policy and family: one mean for each space
-    totals = defaultdict(lambda: defaultdict(float))  # by policy
-    for space in options.space:
-        rows = replay(space, options)
-        if options.save:
-            with open(options.save, "a") as out:
-                out.writelines(json.dumps(row) + "\n" for row in rows)
-        control = {r["seed"]: r for r in rows if (r["policy"], r["strategy"]) == CONTROL}
-        for policy in {arm_of(r) for r in rows}:
-            mine = [r for r in rows if arm_of(r) == policy]
-            logs = [r["best_log2"] - control[r["seed"]]["best_log2"] for r in mine]
-            ratio[policy][family_of(space, words)].append(mean(logs))
-            for key in ("considered", "measured", "compile_seconds", "simulated_seconds", "fraction_of_best",
-                        "improvers_looked_at", "passed_over_better"):
-                totals[policy][key] += sum(r[key] for r in mine) / len(mine)
-        print(f"{os.path.basename(space)}: " + ", ".join(
-            f"{p} {2 ** ratio[p][family_of(space, words)][-1]:.3f}" for p in sorted(ratio)), file=sys.stderr)
-    count, base = len(options.space), totals["all"]
-    print(f"{count} spaces, {options.seeds} seeds, device time of {options.measurements:g} measurements\n")
-    print("| policy | final speedup over all/greedy, by family | worst space | of the best | considered | "
-          "measured | compile time | wall time | passed over |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for policy in sorted(ratio):
-        families = [mean(v) for v in ratio[policy].values()]
-        worst = 2 ** min(v for values in ratio[policy].values() for v in values)
-        t = totals[policy]
-        compiling = f"{t['compile_seconds'] / base['compile_seconds']:.2f}" if base["compile_seconds"] else "–"
-        print("| `%s` | %.3f [%.3f, %.3f] | %.3f | %.3f | %.0f | %.0f | × %s | × %.2f | %.1f %% |" % (
-            policy, *interval(families), worst, t["fraction_of_best"] / count, t["considered"] / count,
-            t["measured"] / count, compiling, t["simulated_seconds"] / base["simulated_seconds"],
-            100 * t["passed_over_better"] / max(t["improvers_looked_at"], 1)))
-    print()
-    for policy in sorted(ratio):
-        print(f"{policy}: " + ", ".join(f"{f} {2 ** mean(v):.3f} ({len(v)})" for f, v in ratio[policy].items()))
+    if options.command == "import":
+        import_spaces(options)
+    else:
+        for space in options.space:
+            replay(space, options)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Makes tables of searches that `kcast replay --json` or scripts/held-out.py printed.
+
+    scripts/replay-tables.py [--control ARM] [--random ARM] [--ours ARM] [--only final,costs,…] FILE…
+
+Arms are POLICY/STRATEGY, with /perfect for the perfect forecaster, or a peer's name. Ratios of final
+speedups are paired by space and seed: the mean over the seeds of a space, then over the spaces of a kernel
+family, then over families; of logarithms, so that they are geometric means. Intervals are 95 % of
+Student's t over families (or over spaces, which are not independent: the same kernel on several devices).
+"""
+import argparse
+import json
+import math
+import statistics
+import sys
+from collections import defaultdict
+
+import student
+
+# The kernel families, each with the words of which its spaces' names have one; the first that fits.
+FAMILIES = {
+    "convolution": ("convolution", "conv1d", "conv3x3", "stencil"),
+    "matrix product": ("gemm", "gemv"),
+    "attention": ("attention",),
+    "row reduction": ("cross_entropy", "layernorm", "softmax", "topk"),
+    "data movement": ("embedding_bag", "rope", "transpose"),
+    "dedispersion": ("dedispersion",),
+    "pnpoly": ("pnpoly",),
+}
+TABLES = ("final", "costs", "missed", "claims", "families", "spaces", "within")
+SAME = 1e-9  # log2 speedups that differ by less are the same number, printed and read again
+
+
+def family_of(space):
+    return next((name for name, words in FAMILIES.items() if any(word in space for word in words)), space)
+
+
+def arm_of(row):
+    return row["policy"] + ("/" + row["strategy"] if row["strategy"] else "") + ("/perfect" if row["forecaster"] == "perfect" else "")
+
+
+def read(paths):
+    """{arm: {(space, seed): row}}; a search that is there twice is refused."""
+    arms = defaultdict(dict)
+    for path in paths:
+        with open(path) as lines:
+            for row in map(json.loads, lines):
+                own, key = arms[arm_of(row)], (row["space"], row["seed"])
+                if key in own:
+                    sys.exit(f"{path}: {arm_of(row)} on {row['space']} with seed {row['seed']} is there twice; give each search once")
+                own[key] = row
+    return arms
+
+
+class Replays:
+    def __init__(self, arms, control):
+        self.arms, self.control = arms, arms[control]
+        self.spaces = sorted({space for space, _ in self.control})
+        self.seeds = len({seed for _, seed in self.control})
+        self.families = sorted({family_of(space) for space in self.spaces})
+
+    def is_peer(self, arm):
+        """A peer is simulated without compiling and waiting, so that its wall time says nothing."""
+        return next(iter(self.arms[arm].values()))["strategy"] == ""
+
+    def rows(self, arm, spaces=None):
+        return [row for (space, _), row in self.arms[arm].items() if spaces is None or space in spaces]
+
+    def by_space(self, arm, other, value):
+        """{space: mean over seeds of value(row, other arm's row)}."""
+        pairs = defaultdict(list)
+        for key, row in self.arms[arm].items():
+            if key in self.arms[other]:
+                pairs[key[0]].append(value(row, self.arms[other][key]))
+        return {space: statistics.fmean(values) for space, values in pairs.items()}
+
+    def ratios(self, arm, other):
+        """Mean log2 ratios of final speedups: {space: of it}, {family: of it}."""
+        spaces = self.by_space(arm, other, lambda row, control: row["best_log2"] - control["best_log2"])
+        families = defaultdict(list)
+        for space, log2 in spaces.items():
+            families[family_of(space)].append(log2)
+        return spaces, {name: statistics.fmean(values) for name, values in families.items()}
+
+    def total(self, arm, key):
+        return statistics.fmean(row[key] for row in self.rows(arm))
+
+    def times(self, arm, control):
+        """Of each search: device time until the control's final result, over what the control was given."""
+        ret = []
+        for key, row in self.arms[arm].items():
+            other = control.get(key)
+            if other:
+                reached = [seconds for seconds, log2 in row["incumbents"] if log2 >= other["best_log2"] - SAME]
+                ret.append(reached[0] / other["given_seconds"] if reached else math.inf)
+        return sorted(ret)
+
+
+def cell(values):
+    """Mean and interval of log2 ratios, as ratios."""
+    mean, low, high = (2**x for x in student.interval(values))
+    return f"{mean:.3f} [{low:.3f}, {high:.3f}]" if len(values) > 1 else f"{mean:.3f}"
+
+
+def table(heading, rows):
+    print("| " + " | ".join(heading) + " |\n|" + " --- |" * len(heading))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def percent(part, digits=0):
+    return "never" if math.isinf(part) else f"{100 * part:.{digits}f} %"
+
+
+def print_final(replays, options):
+    rows = []
+    for arm in sorted(replays.arms):
+        spaces, families = replays.ratios(arm, options.control)
+        over_random = replays.ratios(arm, options.random)[1]
+        found = sorted(row["fraction_of_best"] for row in replays.rows(arm))
+        worst = min(spaces, key=spaces.get)
+        rows.append([f"`{arm}`", cell(list(families.values())), cell(list(spaces.values())), cell(list(over_random.values())),
+                     f"{2 ** spaces[worst]:.3f} ({worst})" if arm != options.control else "–",
+                     f"{statistics.fmean(found):.3f}, {statistics.median(found):.3f}, {found[0]:.3f}",
+                     percent(sum(x >= 0.99 for x in found) / len(found))])
+    table(["arm", f"final speedup over `{options.control}`, by family", "by space", f"over `{options.random}`, by family", "worst space",
+           "of the best: mean, median, worst search", "within 1 %"], rows)
+
+
+def print_costs(replays, options):
+    rows = []
+    for arm in sorted(replays.arms):
+        times = replays.times(arm, replays.control)
+        middle = times[(len(times) - 1) // 2]
+        own = replays.rows(arm)
+        unused = [max(0, 1 - row["device_seconds"] / row["given_seconds"]) for row in own if row["left"] > 0]
+        def over(key):
+            whole = replays.total(options.control, key)
+            return "–" if replays.is_peer(arm) or whole == 0 else f"× {replays.total(arm, key) / whole:.2f}"
+        rows.append([f"`{arm}`", f"{replays.total(arm, 'considered'):.0f}", f"{replays.total(arm, 'measured'):.0f}", over("compile_seconds"),
+                     over("simulated_seconds"), f"× {replays.total(arm, 'device_seconds') / replays.total(options.control, 'device_seconds'):.2f}",
+                     "never" if math.isinf(middle) else f"{middle:.2f}", percent(sum(map(math.isfinite, times)) / len(times)),
+                     "–" if replays.is_peer(arm) or not unused else f"{percent(statistics.fmean(unused), 1)}, {percent(max(unused))}"])
+    table(["arm", "considered", "measured", "compile time", "wall time", "device time",
+           f"device time to the final result of `{options.control}`, over its budget", "searches that had it",
+           "budget left unused: mean, most"], rows)
+
+
+def print_missed(replays, options):
+    rows = []
+    for arm in sorted(replays.arms):
+        if not replays.is_peer(arm):
+            own = replays.rows(arm)
+            looked = sum(row["improvers_looked_at"] for row in own)
+            shares = [row["passed_over_better_share"] for row in own if row["passed_over_better_share"] is not None]
+            rows.append([f"`{arm}`", f"{looked:,}", f"{sum(row['passed_over'] for row in own):,}",
+                         f"{sum(row['passed_over_better'] for row in own):,}",
+                         percent(sum(row["passed_over_better"] for row in own) / max(looked, 1), 1),
+                         percent(statistics.fmean(shares), 1) if shares else "–", percent(max(shares), 0) if shares else "–"])
+    table(["arm", "improvers looked at", "passed over", "of these better than the last incumbent", "share of improvers",
+           "mean of a search's share", "worst search"], rows)
+
+
+def print_claims(replays, options):
+    """Ours against each other arm, corrected for all that are compared."""
+    others = [arm for arm in sorted(replays.arms) if arm != options.ours and not arm.endswith("/perfect")
+              and not arm.startswith(tuple(options.own))]
+    rows, by_family, by_space = [], [], []
+    for arm in others:
+        spaces, families = replays.ratios(options.ours, arm)
+        by_family.append(list(families.values()))
+        by_space.append(list(spaces.values()))
+    for arm, families, spaces, p_family, p_space in zip(
+            others, by_family, by_space, student.holm([student.p_value(x) for x in by_family]),
+            student.holm([student.p_value(x) for x in by_space])):
+        rows.append([f"`{arm}`", cell(families), f"{sum(x > SAME for x in families)} of {len(families)}", f"{student.p_value(families):.3f}",
+                     f"{p_family:.2f}", cell(spaces), f"{sum(x > SAME for x in spaces)} of {len(spaces)}", f"{p_space:.3f}"])
+    table([f"`{options.ours}` over", "by family", "ahead on families", "p", f"p, corrected for {len(others)}", "by space", "ahead on spaces",
+           "p, corrected"], rows)
+
+
+def print_families(replays, options):
+    rows = []
+    for arm in sorted(replays.arms):
+        families = replays.ratios(arm, options.control)[1]
+        rows.append([f"`{arm}`"] + [f"{2 ** families[name]:.3f}" if name in families else "–" for name in replays.families])
+    counts = [sum(family_of(space) == name for space in replays.spaces) for name in replays.families]
+    table([f"over `{options.control}`"] + [f"{name} ({count})" for name, count in zip(replays.families, counts)], rows)
+
+
+def print_spaces(replays, options):
+    arms = [arm for arm in options.columns.split(",") if arm in replays.arms]
+    rows = []
+    for space in replays.spaces:
+        row = [space]
+        for arm in arms:
+            found = [r["fraction_of_best"] for r in replays.rows(arm, {space})]
+            row.append(f"{statistics.fmean(found):.3f}, {statistics.median(found):.3f}, {min(found):.3f}" if found else "–")
+        rows.append(row)
+    table(["of the best: mean, median, worst search"] + [f"`{arm}`" for arm in arms], rows)
+
+
+def print_within(replays, options):
+    """Random points pass on a space when half of their searches do."""
+    shares = {space: statistics.fmean(row["fraction_of_best"] >= 0.8 for row in replays.rows(options.random, {space})) for space in replays.spaces}
+    hard = {space for space, share in shares.items() if share < 0.5}
+    print(f"Random points end within 20 % of the best in at least half of their searches on {len(shares) - len(hard)} of {len(shares)} "
+          f"spaces. The others: {', '.join(f'{space} ({percent(shares[space])})' for space in sorted(hard)) or 'none'}.\n")
+    if hard:
+        table(["arm", "searches within 20 % of the best on these", "of the best there, mean"],
+              [[f"`{arm}`", percent(statistics.fmean(row["fraction_of_best"] >= 0.8 for row in replays.rows(arm, hard))),
+                f"{statistics.fmean(row['fraction_of_best'] for row in replays.rows(arm, hard)):.3f}"] for arm in sorted(replays.arms)])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--control", default="all/greedy")
+    parser.add_argument("--random", default="all/best-of-n")
+    parser.add_argument("--ours", default="rank/greedy")
+    parser.add_argument("--own", default=["rank/", "threshold/", "budget/", "risk/"], type=lambda text: text.split(","),
+                        help="beginnings of the names of other arms of ours, which are no claims")
+    parser.add_argument("--columns", default="all/best-of-n,all/greedy,rank/greedy,rank/greedy/perfect", help="arms of the table by space")
+    parser.add_argument("--only", default=",".join(TABLES), help=", ".join(TABLES))
+    parser.add_argument("file", nargs="+")
+    options = parser.parse_args()
+    arms = read(options.file)
+    for arm in (options.control, options.random, options.ours):
+        if arm not in arms:
+            sys.exit(f"there are no searches of {arm}, only of {', '.join(sorted(arms))}")
+    replays = Replays(arms, options.control)
+    print(f"{len(replays.spaces)} spaces of {len(replays.families)} families, {replays.seeds} seeds\n")
+    for name in options.only.split(","):
+        if name not in TABLES:
+            sys.exit(f"--only: there is no table \"{name}\", only {', '.join(TABLES)}")
+        print(f"### {name}\n")
+        globals()[f"print_{name}"](replays, options)
+
+
+if __name__ == "__main__":
+    main()
