@@ -101,7 +101,7 @@ static const struct option_row option_table[] = {
     {"json", 0, OPTION_FLAG, ROW(json), NULL, NULL, 0, 0, NULL,
      "print one JSON object per search and line on stdout instead of the table"},
     {"markdown", 0, OPTION_FLAG, ROW(markdown), NULL, NULL, 0, 0, NULL,
-     "print tables as those of docs/evaluation.md"},
+     "print the tables as Markdown"},
     {"quiet", 'q', OPTION_FLAG, ROW(quiet), NULL, NULL, 0, 0, NULL, "no progress on stderr"},
     {"help", 'h', OPTION_FLAG, ROW(help), NULL, NULL, 0, 0, NULL, "print this help"},
     {"version", 'V', OPTION_FLAG, ROW(version), NULL, NULL, 0, 0, NULL, "print the version"},

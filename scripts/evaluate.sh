@@ -3,15 +3,16 @@
 #   scripts/evaluate.sh BIN [SPACE…]          prints them (without SPACE: docs/h200/spaces/*.space)
 #   scripts/evaluate.sh BIN --write           replaces those of docs/evaluation.md
 # BIN is a folder with kcast, best of a release build. SEEDS (30), SHARE of the device time that measuring a whole space takes (10, in
-# percent). Kernel Tuner's strategies are among the peers where build/kernel-tuner has it; `make evaluation` puts it there. Nothing is
-# kept from one run to the next.
+# percent), JOBS processes at once (as many as there are processors). Kernel Tuner's strategies are among the peers where
+# build/kernel-tuner has it; `make evaluation` puts it there. Nothing is kept from one run to the next, unless SAVE names a file for
+# the searches, one line of JSON each, of which scripts/replay-tables.py makes the tables.
 set -eu
 cd "$(dirname "$0")/.."
 bin=$1 write=
 shift
 [ "${1:-}" != --write ] || { write=1; shift; }
 [ $# -gt 0 ] || set -- docs/h200/spaces/*.space
-seeds=${SEEDS:-30} share=${SHARE:-10}
+seeds=${SEEDS:-30} share=${SHARE:-10} jobs=${JOBS:-$(nproc)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python=build/kernel-tuner/bin/python
@@ -20,17 +21,26 @@ started=$SECONDS
 export OMP_NUM_THREADS=1 # searches run side by side already
 
 if [ -x $python ]; then
-    $python scripts/kernel-tuner-orders.py "$bin/kcast" --share "$share" --seeds "$seeds" "$@" >"$work/orders" 2>"$work/said" ||
+    $python scripts/kernel-tuner-orders.py "$bin/kcast" --share "$share" --seeds "$seeds" --jobs "$jobs" "$@" >"$work/orders" 2>"$work/said" ||
         { cat "$work/said" >&2; exit 1; }
     with=(--orders "$work/orders")
 fi
+searches() { # policies, strategies, arguments of kcast replay…
+    local policies=$1 strategies=$2
+    shift 2
+    "$bin/kcast" replay --json --policy "$policies" --strategy "$strategies" --seeds "$seeds" --budget "$share%" --jobs "$jobs" "$@" >>"$work/searches"
+}
+searches all,threshold,budget,published,published-correct best-of-n,greedy --peers tvm,tvm-knobs "${with[@]}" "$@"
+searches rank greedy "$@" # whose screenings choose points whatever the strategy
+searches rank,threshold greedy --forecaster perfect "$@"
+[ -z "${SAVE:-}" ] || cp "$work/searches" "$SAVE"
+
 {
     echo "$# spaces, $seeds seeds, $share % of the device time that measuring the whole space takes, $(date -u +%Y-%m-%d)."
     printf '\n### A tenth of the candidates, half of it by forecast\n\n'
-    "$bin/kcast" replay --policy '' --peers tenth --seeds "$seeds" --markdown "$@"
+    "$bin/kcast" replay --policy '' --peers tenth --seeds "$seeds" --jobs "$jobs" --markdown "$@"
     printf '\n### Equal device time\n\n'
-    "$bin/kcast" replay --policy all,published,threshold,budget,rank --strategy best-of-n,greedy --peers tvm,tvm-knobs "${with[@]}" \
-        --seeds "$seeds" --budget "$share%" --markdown --against all/best-of-n,all/greedy,threshold/greedy,rank/greedy "$@"
+    python3 scripts/replay-tables.py --level 4 "$work/searches"
     if [ -x $python ]; then
         printf '\nKernel Tuner is release %s. ' "$($python -c 'import importlib.metadata as m; print(m.version("kernel_tuner"))')"
         sed -n 's/^kernel-tuner\/\(.*\): \([0-9]*\) times it failed.*/\1 (\2)/p' "$work/said" | paste -sd, | sed 's/,/, /g; s/^..*$/Failed and began again: &./'
@@ -40,7 +50,7 @@ fi
         printf '\nKernel Tuner is not in build/kernel-tuner: its strategies are not among the variants.\n'
     fi
 } >"$work/tables"
-echo "scripts/evaluate.sh: $(((SECONDS - started + 59) / 60)) minutes on $(nproc) processors" >&2
+echo "scripts/evaluate.sh: $(((SECONDS - started + 59) / 60)) minutes, with $jobs processes at once" >&2
 
 if [ -z "$write" ]; then
     cat "$work/tables"

@@ -5,12 +5,14 @@
 
 Arms are POLICY/STRATEGY, with /perfect for the perfect forecaster, or a peer's name. Ratios of final
 speedups are paired by space and seed: the mean over the seeds of a space, then over the spaces of a kernel
-family, then over families; of logarithms, so that they are geometric means. Intervals are 95 % of
-Student's t over families (or over spaces, which are not independent: the same kernel on several devices).
+family, then over families; of logarithms, so that they are geometric means. Intervals by family are 95 % of
+Student's t over families. Those by space are of a bootstrap over spaces and seeds, as `kcast replay` has
+them; the same kernel on several devices is several spaces there, which are not independent.
 """
 import argparse
 import json
 import math
+import random
 import statistics
 import sys
 from collections import defaultdict
@@ -27,7 +29,12 @@ FAMILIES = {
     "dedispersion": ("dedispersion",),
     "pnpoly": ("pnpoly",),
 }
-TABLES = ("final", "costs", "missed", "claims", "families", "spaces", "within")
+TABLES = {
+    "final": "Final kernels", "costs": "Costs", "missed": "What was passed over", "claims": "Ours against each", "families": "By kernel family",
+    "spaces": "By space", "within": "Within 20 % of the best",
+}
+ORDER = ("all/", "rank/", "threshold/", "budget/", "risk/", "published/", "published-correct/", "tvm")  # of rows; then the others
+DRAWS = 2000  # of a bootstrap
 SAME = 1e-9  # log2 speedups that differ by less are the same number, printed and read again
 
 
@@ -59,6 +66,11 @@ class Replays:
         self.seeds = len({seed for _, seed in self.control})
         self.families = sorted({family_of(space) for space in self.spaces})
 
+    def names(self):
+        def place(arm):
+            return next((i for i, begin in enumerate(ORDER) if arm.startswith(begin)), len(ORDER)), arm
+        return sorted(self.arms, key=place)
+
     def is_peer(self, arm):
         """A peer is simulated without compiling and waiting, so that its wall time says nothing."""
         return next(iter(self.arms[arm].values()))["strategy"] == ""
@@ -66,17 +78,17 @@ class Replays:
     def rows(self, arm, spaces=None):
         return [row for (space, _), row in self.arms[arm].items() if spaces is None or space in spaces]
 
-    def by_space(self, arm, other, value):
-        """{space: mean over seeds of value(row, other arm's row)}."""
-        pairs = defaultdict(list)
+    def pairs(self, arm, other):
+        """{space: log2 ratios of final speedups, of each seed that both arms have}."""
+        ret = defaultdict(list)
         for key, row in self.arms[arm].items():
             if key in self.arms[other]:
-                pairs[key[0]].append(value(row, self.arms[other][key]))
-        return {space: statistics.fmean(values) for space, values in pairs.items()}
+                ret[key[0]].append(row["best_log2"] - self.arms[other][key]["best_log2"])
+        return ret
 
     def ratios(self, arm, other):
         """Mean log2 ratios of final speedups: {space: of it}, {family: of it}."""
-        spaces = self.by_space(arm, other, lambda row, control: row["best_log2"] - control["best_log2"])
+        spaces = {space: statistics.fmean(values) for space, values in self.pairs(arm, other).items()}
         families = defaultdict(list)
         for space, log2 in spaces.items():
             families[family_of(space)].append(log2)
@@ -102,6 +114,15 @@ def cell(values):
     return f"{mean:.3f} [{low:.3f}, {high:.3f}]" if len(values) > 1 else f"{mean:.3f}"
 
 
+def bootstrap_cell(pairs):
+    """The mean over spaces of the mean over seeds, with the interval of a bootstrap over both."""
+    rng, spaces = random.Random(1), list(pairs.values())
+    draws = sorted(statistics.fmean(statistics.fmean(rng.choices(values, k=len(values))) for values in rng.choices(spaces, k=len(spaces)))
+                   for _ in range(DRAWS))
+    middle = statistics.fmean(map(statistics.fmean, spaces))
+    return "{:.3f} [{:.3f}, {:.3f}]".format(*(2**x for x in (middle, draws[DRAWS // 40], draws[-DRAWS // 40 - 1])))
+
+
 def table(heading, rows):
     print("| " + " | ".join(heading) + " |\n|" + " --- |" * len(heading))
     for row in rows:
@@ -115,12 +136,12 @@ def percent(part, digits=0):
 
 def print_final(replays, options):
     rows = []
-    for arm in sorted(replays.arms):
+    for arm in replays.names():
         spaces, families = replays.ratios(arm, options.control)
         over_random = replays.ratios(arm, options.random)[1]
         found = sorted(row["fraction_of_best"] for row in replays.rows(arm))
         worst = min(spaces, key=spaces.get)
-        rows.append([f"`{arm}`", cell(list(families.values())), cell(list(spaces.values())), cell(list(over_random.values())),
+        rows.append([f"`{arm}`", cell(list(families.values())), bootstrap_cell(replays.pairs(arm, options.control)), cell(list(over_random.values())),
                      f"{2 ** spaces[worst]:.3f} ({worst})" if arm != options.control else "–",
                      f"{statistics.fmean(found):.3f}, {statistics.median(found):.3f}, {found[0]:.3f}",
                      percent(sum(x >= 0.99 for x in found) / len(found))])
@@ -130,7 +151,7 @@ def print_final(replays, options):
 
 def print_costs(replays, options):
     rows = []
-    for arm in sorted(replays.arms):
+    for arm in replays.names():
         times = replays.times(arm, replays.control)
         middle = times[(len(times) - 1) // 2]
         own = replays.rows(arm)
@@ -149,7 +170,7 @@ def print_costs(replays, options):
 
 def print_missed(replays, options):
     rows = []
-    for arm in sorted(replays.arms):
+    for arm in replays.names():
         if not replays.is_peer(arm):
             own = replays.rows(arm)
             looked = sum(row["improvers_looked_at"] for row in own)
@@ -164,7 +185,7 @@ def print_missed(replays, options):
 
 def print_claims(replays, options):
     """Ours against each other arm, corrected for all that are compared."""
-    others = [arm for arm in sorted(replays.arms) if arm != options.ours and not arm.endswith("/perfect")
+    others = [arm for arm in replays.names() if arm != options.ours and not arm.endswith("/perfect")
               and not arm.startswith(tuple(options.own))]
     rows, by_family, by_space = [], [], []
     for arm in others:
@@ -182,7 +203,7 @@ def print_claims(replays, options):
 
 def print_families(replays, options):
     rows = []
-    for arm in sorted(replays.arms):
+    for arm in [arm for arm in options.columns.split(",") if arm in replays.arms and arm != options.control]:
         families = replays.ratios(arm, options.control)[1]
         rows.append([f"`{arm}`"] + [f"{2 ** families[name]:.3f}" if name in families else "–" for name in replays.families])
     counts = [sum(family_of(space) == name for space in replays.spaces) for name in replays.families]
@@ -210,7 +231,7 @@ def print_within(replays, options):
     if hard:
         table(["arm", "searches within 20 % of the best on these", "of the best there, mean"],
               [[f"`{arm}`", percent(statistics.fmean(row["fraction_of_best"] >= 0.8 for row in replays.rows(arm, hard))),
-                f"{statistics.fmean(row['fraction_of_best'] for row in replays.rows(arm, hard)):.3f}"] for arm in sorted(replays.arms)])
+                f"{statistics.fmean(row['fraction_of_best'] for row in replays.rows(arm, hard)):.3f}"] for arm in replays.names()])
 
 
 def main():
@@ -220,8 +241,10 @@ def main():
     parser.add_argument("--ours", default="rank/greedy")
     parser.add_argument("--own", default=["rank/", "threshold/", "budget/", "risk/"], type=lambda text: text.split(","),
                         help="beginnings of the names of other arms of ours, which are no claims")
-    parser.add_argument("--columns", default="all/best-of-n,all/greedy,rank/greedy,rank/greedy/perfect", help="arms of the table by space")
+    parser.add_argument("--columns", default="all/best-of-n,all/greedy,threshold/greedy,rank/greedy,rank/greedy/perfect",
+                        help="arms of the tables by family and by space")
     parser.add_argument("--only", default=",".join(TABLES), help=", ".join(TABLES))
+    parser.add_argument("--level", type=int, default=3, help="of headings")
     parser.add_argument("file", nargs="+")
     options = parser.parse_args()
     arms = read(options.file)
@@ -233,7 +256,7 @@ def main():
     for name in options.only.split(","):
         if name not in TABLES:
             sys.exit(f"--only: there is no table \"{name}\", only {', '.join(TABLES)}")
-        print(f"### {name}\n")
+        print("#" * options.level, TABLES[name] + "\n")
         globals()[f"print_{name}"](replays, options)
 
 
