@@ -54,7 +54,7 @@ LIB_FOLDERS := common proto problem net
 FOLDERS     := daemon executor worker client replay # an archive each
 # The .c files at any depth below a folder, but for programs' main.c and what runs in a fake driver.
 ALL_SRC := $(sort $(shell find $(LIB_FOLDERS) $(FOLDERS) -name '*.c'))
-sources = $(filter-out %/main.c %_host.c,$(filter $(1)/%,$(ALL_SRC)))
+sources = $(filter-out %/main.c %_host.c executor/recorder/%,$(filter $(1)/%,$(ALL_SRC)))
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
 LIB_SRC  := $(foreach f,$(LIB_FOLDERS),$(call sources,$(f)))
@@ -291,5 +291,16 @@ clean: ## removes build/
 	rm -rf build
 
 $(B)/executor/gpu/device/kernels.o: $(wildcard executor/gpu/device/*.cu) # which it carries
+# What kcast-exec carries for the interpreter that records: a library that is loaded before everything else, and a script. That process
+# is not ours, so no sanitizer can be in it.
+RECORDER := $(B)/executor/recorder/recorder.so $(B)/executor/recorder/record.py
+$(B)/executor/recorder/recorder.so: $(wildcard executor/recorder/*.[ch]) Makefile
+	@mkdir -p $(@D)
+	$(Q)echo "  CC   $@" && $(CC) -std=gnu11 -D_GNU_SOURCE -I. $(WARN) -O2 -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -ldl -lpthread
+$(B)/executor/recorder/record.py: $(addprefix executor/recorder/,begin.py graph.py candidate.py record.py serve.py)
+	@mkdir -p $(@D)
+	$(Q)cat $^ >$@
+$(B)/executor/gpu/record/recorder.o: CPPFLAGS += -DRECORDER_LIBRARY_FILE='"$(B)/executor/recorder/recorder.so"' -DRECORDER_SCRIPT_FILE='"$(B)/executor/recorder/record.py"'
+$(B)/executor/gpu/record/recorder.o: $(RECORDER)
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -301,6 +301,7 @@ static struct daemon_limits limits_of(const struct daemon_config *config)
         .grace_ms = config->grace_ms,
         .queue_max = config->queue_max,
         .jobs_max = config->jobs_max,
+        .python = config->python,
         .sandbox_off = config->sandbox_off,
         .exclusive = config->cores.exclusive,
         .share_gpus = config->share_gpus,

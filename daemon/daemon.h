@@ -33,6 +33,7 @@ struct daemon_config {
     uint64_t slack_ms;              // by how much kcast-exec may exceed the time of its plan
     uint64_t grace_ms;              // time from SIGTERM to SIGKILL
     uint64_t page_max;              // limit of the ledger's pages, for tests; 0 for no limit
+    const char *python;             // the interpreter that records candidates in Python
     bool sandbox_off;               // for development: child processes are not confined
     bool share_gpus;                // other programs may use the GPUs during a measurement
     enum share_processes share_processes; // who may have the same process of a GPU

@@ -34,6 +34,7 @@ struct settings {
     char *exec;
     char *log_level;
     char *log_format;
+    char *python;
     uint64_t compile_jobs;
     uint64_t compile_ns;
     uint64_t slack_ns;
@@ -76,6 +77,9 @@ static const struct option_row option_table[] = {
     {"compile-time", 0, OPTION_DURATION, AT(compile_ns), "TIME", "60s", 0, 0, NULL,
      "processor time that one compilation may use; it may last ten times as long, and then the"
      " host is blamed"},
+    {"python", 0, OPTION_TEXT, AT(python), "PROGRAM", "python3", 0, 0, NULL,
+     "interpreter with PyTorch, and with Triton for candidates that use it, that records candidates"
+     " in Python for GPUs"},
     {"share-gpus", 0, OPTION_FLAG, AT(share_gpus), NULL, NULL, 0, 0, NULL,
      "measure although other programs use the GPUs; else a GPU waits until they have gone"},
     {"pageable-gpus", 0, OPTION_FLAG, AT(pageable_gpus), NULL, NULL, 0, 0, NULL,
@@ -417,6 +421,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     config->http = settings->http;
     config->state_dir = settings->state;
     config->exec_path = settings->exec;
+    config->python = settings->python;
     config->compile_jobs = settings->compile_jobs;
     config->compile_seconds = settings->compile_ns > NS_PER_S ? settings->compile_ns / NS_PER_S : 1;
     config->queue_max = settings->queue_max;

@@ -78,6 +78,8 @@ struct bytes compile_input_plan(const struct compile_input *input,
         plan.facts = message_copy_all(&fact_message, input->device_class->facts, plan.facts_count);
         plan.features_only = input->features_only;
         plan.no_machine_code = !input->machine_code;
+        plan.device = input->device ? xstrdup(input->device) : NULL;
+        plan.python = limits->python ? xstrdup(limits->python) : NULL;
         if (!digest_is_zero(&known->object)) {
             add_known(&plan, input, known, &blobs[2]);
         }

@@ -14,8 +14,9 @@
 
 #define COMPILER_FLAGS "" // in addition to those that kcast-exec always uses
 // Changes whenever kcast-exec cuda-compile makes other objects of the same source, and whenever
-// older daemons cannot use the entries of the cache: since 2 an object may be incomplete.
-#define COMPILER_CUDA_METHOD "kcast-cuda-compile-2"
+// older daemons cannot use the entries of the cache: since 2 an object may be incomplete, since 3
+// it may be a recording.
+#define COMPILER_CUDA_METHOD "kcast-cuda-compile-3"
 #define COMPILER_MEMORY_MAX ((uint64_t)4 << 30)  // address space of one compiler process, in bytes
 #define COMPILER_OUTPUT_MAX ((uint64_t)32 << 20) // object and scratch files, in bytes
 // The wall time of a compilation is this many times its processor time. A host on which compilers
@@ -35,6 +36,8 @@ struct compile_input {
     struct digest problem; // blob
     enum compile_role role;
     uint64_t hidden_seed; // the hidden cases of a candidate follow from it
+    const char *device; // uuid of a GPU of the class, on which a candidate may be recorded; not in
+                        // the key
     // How much is needed; not in the key.
     bool features_only; // what the features need; else all variants, as for a measurement
     bool machine_code;  // features of machine code, too

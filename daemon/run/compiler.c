@@ -176,6 +176,22 @@ static struct compile_input needs_of(const struct compile_task *task)
     return input;
 }
 
+// A GPU of the class to record on, another one for each task in turn; NULL when there is none.
+static const char *device_of(const struct compile_task *task)
+{
+    const struct devices *devices = task->compiler->parts->devices;
+    size_t begin = task->compiler->recorded_on++;
+
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct device *device = &devices->device[(begin + i) % devices->count];
+
+        if (device->device_class == task->input.device_class && device->uuid[0] != '\0') {
+            return device->uuid;
+        }
+    }
+    return NULL;
+}
+
 // The blobs that the plan of the task has. Returns how many.
 static size_t blobs_of(const struct compile_task *task, struct digest ret[static 3])
 {
@@ -216,6 +232,7 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
         return;
     }
     task->asked = needs_of(task);
+    task->asked.device = device_of(task);
     struct bytes plan = compile_input_plan(&task->asked, &parts->limits, &task->known, blobs);
     task->state = TASK_RUNNING;
     if (!plan.data) {

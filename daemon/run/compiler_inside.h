@@ -36,9 +36,10 @@ struct compiler {
     struct compile_task *waiting; // list
     size_t waiting_count;
     size_t slots_used;
-    size_t under_way; // tasks that exist
-    unsigned held;    // ticks until something is compiled again after a full disk
-    bool full;        // the last object found no room
+    size_t under_way;   // tasks that exist
+    size_t recorded_on; // the device that the next candidate may be recorded on, as a number
+    unsigned held;      // ticks until something is compiled again after a full disk
+    bool full;          // the last object found no room
     bool stopping;
 };
 

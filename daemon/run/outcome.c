@@ -80,8 +80,11 @@ static int check_cuda_object(const struct bytes *packed, const char *target, str
     }
     if (strcmp(object.target, target) != 0) {
         rc = err_set(err, ERR_PROTOCOL, "an object for %s instead of %s", object.target, target);
-    } else if (object.variants_count == 0) {
+    } else if (object.variants_count == 0 && !object.recording) {
         rc = err_set(err, ERR_PROTOCOL, "an object without a variant");
+    } else if (object.recording &&
+               (object.variants_count > 0 || object.recording->cases_count == 0)) {
+        rc = err_set(err, ERR_PROTOCOL, "a recording without a case");
     }
     for (size_t i = 0; rc == 0 && i < object.variants_count; i++) {
         rc = check_variant(&object.variants[i], err);

@@ -46,6 +46,7 @@ struct daemon_limits {
     uint64_t grace_ms;        // time from SIGTERM to SIGKILL
     size_t queue_max;         // unfinished jobs of one search
     size_t jobs_max;          // jobs in the job table
+    const char *python;       // the interpreter that records candidates in Python
     bool sandbox_off;         // for development: child processes are not confined
     bool exclusive;           // compilations and measurements never run at the same time
     enum share_processes share_processes;

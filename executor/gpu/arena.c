@@ -1,4 +1,5 @@
 #include "executor/gpu/arena.h"
+#include "executor/gpu/cases.h"
 #include <string.h>
 
 #define PLACES 8
@@ -144,7 +145,7 @@ static int extend(struct arena *arena, size_t more, size_t wanted, struct err *e
 
 int arena_place(struct arena *arena, size_t bytes, cu_pointer *ret, struct err *err)
 {
-    size_t at = round_up(arena->placed + GUARD_BYTES, ARENA_ALIGN), end = at + bytes;
+    size_t end, at = gpu_next_area(arena->placed, bytes, &end);
 
     if (bytes > arena->reserved || end + GUARD_BYTES > arena->reserved) {
         return no_memory(arena, bytes, err);
@@ -157,6 +158,21 @@ int arena_place(struct arena *arena, size_t bytes, cu_pointer *ret, struct err *
     }
     arena->placed = end;
     *ret = arena->base + at;
+    return 0;
+}
+
+int arena_reach(struct arena *arena, size_t bytes, struct err *err)
+{
+    if (bytes > arena->reserved || bytes + GUARD_BYTES > arena->reserved) {
+        return no_memory(arena, bytes, err);
+    }
+    if (bytes + GUARD_BYTES > arena->mapped) {
+        int rc = extend(arena, bytes + GUARD_BYTES - arena->mapped, bytes, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    arena->placed = bytes > arena->placed ? bytes : arena->placed;
     return 0;
 }
 

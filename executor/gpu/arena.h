@@ -4,11 +4,12 @@
 //   base                                        placed            mapped              reserved
 //   | guard | area | guard | area | … | area | guard … nothing … | addresses only … |
 //
-// A process has two (struct gpu): `open`, all of the tensors, scratch memory and working memory
-// that a launch may see; `judge`, which no launch may see and which is closed while code of a
-// candidate runs. Areas are placed one behind the other, GUARD_BYTES or more apart, and given back
-// only together (arena_rewind). The module knows neither what areas are for nor what fills the
-// bytes between them.
+// A process has four (struct gpu): `open`, all of the tensors, scratch memory and working memory
+// that a launch may see; `recorded`, for each of two recordings the memory that its launches have
+// at the addresses that they were recorded with; and `judge`, which no launch may see and which is
+// closed while code of a candidate runs. Areas are placed one behind the other, GUARD_BYTES or more
+// apart, and given back only together (arena_rewind). The module knows neither what areas are for
+// nor what fills the bytes between them.
 #ifndef EXECUTOR_GPU_ARENA_H
 #define EXECUTOR_GPU_ARENA_H
 
@@ -21,7 +22,9 @@
 // Where they begin, unless something else is there; each is reserved for as much as the GPU has.
 #define ARENA_OPEN 0x500000000000ULL
 #define ARENA_JUDGE 0x520000000000ULL
-#define ARENA_THEIRS 0x560000000000ULL // in the oracle: arenas of the other process
+#define ARENA_RECORDED 0x540000000000ULL      // of the first recording
+#define ARENA_RECORDED_STEP 0x008000000000ULL // from the first to the second
+#define ARENA_THEIRS 0x560000000000ULL        // in the oracle: arenas of the other process
 
 struct arena {
     const struct driver *driver; // borrowed; NULL: not opened
@@ -49,6 +52,9 @@ void arena_release(struct arena *arena);
 // does not reach behind the area's guard. The arena must not be closed. ERR_LIMIT when the GPU has
 // no memory left.
 MUST_CHECK int arena_place(struct arena *arena, size_t bytes, cu_pointer *ret, struct err *err);
+// Has memory mapped for the first `bytes` and the guard behind them, for whoever knows where areas
+// are. All of it counts as placed. ERR_LIMIT as for arena_place.
+MUST_CHECK int arena_reach(struct arena *arena, size_t bytes, struct err *err);
 // Gives back all areas that were placed after `placed` had this value. Their memory stays mapped.
 void arena_rewind(struct arena *arena, size_t placed);
 // Frees the memory behind the first `bytes` that no area needs, so that what one measurement needed

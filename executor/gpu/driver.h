@@ -81,6 +81,10 @@ enum {
 };
 // struct cu_attribute.id
 enum { CU_LAUNCH_COOPERATIVE = 2, CU_LAUNCH_CLUSTER = 4, CU_LAUNCH_PDL = 6 };
+// cuLaunchKernelEx: entries of `extra`, each followed by its value, for parameters in one piece.
+#define CU_PARAMETER_END ((void *)0)
+#define CU_PARAMETER_POINTER ((void *)1)
+#define CU_PARAMETER_SIZE ((void *)2)
 
 struct cu_attribute { // CUlaunchAttribute: 72 bytes
     int id;           // CU_LAUNCH_…
@@ -199,6 +203,8 @@ struct cu_uuid {
       (cu_pointer to, cu_pointer from, size_t size, cu_stream stream))                             \
     X(REQUIRED, set_bytes, "cuMemsetD8Async",                                                      \
       (cu_pointer to, unsigned char value, size_t count, cu_stream stream))                        \
+    X(REQUIRED, set_halves, "cuMemsetD16Async",                                                    \
+      (cu_pointer to, unsigned short value, size_t count, cu_stream stream))                       \
     X(REQUIRED, set_words, "cuMemsetD32Async",                                                     \
       (cu_pointer to, unsigned value, size_t count, cu_stream stream))                             \
     X(REQUIRED, stream_create, "cuStreamCreate", (cu_stream * ret, unsigned flags))                \

@@ -8,17 +8,16 @@
 #include "executor/gpu/gpu.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "executor/gpu/cases.h"
 #include "executor/gpu/device/kernels.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define FLUSH_FACTOR 3 // times the L2 cache; a smaller flush leaves parts of it (docs/measuring.md)
-#define FLUSH_LEAST ((size_t)64 << 20) // bytes
-#define SPIN_NS (5 * NS_PER_MS)        // a wait does not sleep before this time has passed
-#define NAP_NS (50 * 1000)             // between two polls of a longer wait
-#define FINISH_NS (20 * NS_PER_S)      // limit of a wait for the executor's own work
+#define SPIN_NS (5 * NS_PER_MS)   // a wait does not sleep before this time has passed
+#define NAP_NS (50 * 1000)        // between two polls of a longer wait
+#define FINISH_NS (20 * NS_PER_S) // limit of a wait for the executor's own work
 #define THREADS 256
 #define BLOCKS_PER_MULTIPROCESSOR 4
 #define HEALTH_COUNT 4096
@@ -221,8 +220,7 @@ static int open_arenas(struct gpu *gpu, struct err *err)
 
 static int make_memory(struct gpu *gpu, struct err *err)
 {
-    gpu->flush_bytes = FLUSH_FACTOR * gpu->l2_bytes;
-    gpu->flush_bytes = gpu->flush_bytes > FLUSH_LEAST ? gpu->flush_bytes : FLUSH_LEAST;
+    gpu->flush_bytes = gpu_flush_size(gpu->l2_bytes);
     int rc = open_arenas(gpu, err);
     if (rc != 0) {
         return rc;
@@ -279,6 +277,9 @@ void gpu_close(struct gpu *gpu)
     if (gpu->context && !gpu->hung) {
         arena_release(&gpu->open);
         arena_release(&gpu->judge);
+        for (size_t i = 0; i < GPU_RECORDINGS; i++) {
+            arena_release(&gpu->recorded[i]);
+        }
         (void)gpu->driver.context_release(gpu->device); // also unpins host_words
         free(gpu->host_words);
     }

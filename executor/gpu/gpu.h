@@ -45,6 +45,7 @@ enum gpu_kernel {
 #define GPU_UUID_MAX 64
 #define GPU_SCRATCH_WORDS 8192 // 64-bit result words, which kernels write and the host reads
 #define GPU_STAMP_BYTES 64     // two stamps
+#define GPU_RECORDINGS 2       // recordings that may be loaded at a time
 
 // Zones of device memory that nothing may write to. The kernels know the same struct as kc_zones.
 struct gpu_zones {
@@ -77,6 +78,7 @@ struct gpu {
     // it may not. Areas below the two marks stay as long as the context; others belong to whoever
     // placed them and are given back by arena_rewind to the mark.
     struct arena open, judge;
+    struct arena recorded[GPU_RECORDINGS]; // not opened before a recording needs it
     size_t open_mark, judge_mark;
     cu_pointer stamps;    // GPU_STAMP_BYTES in `open`, which kc_stamp writes
     cu_pointer flush;     // memory in `open` that is overwritten to flush the L2 cache

@@ -104,7 +104,10 @@ int gpu_harness_open(struct gpu_harness *harness, struct measurement *measuremen
         return rc;
     }
     harness->values_end = gpu->judge.placed;
-    rc = arena_unite(&gpu->judge, kept_bytes(harness->problem) + VALUES_BYTES, ARENA_STAYS, err);
+    // Contents of recordings, which are no larger than their objects, are kept there, too.
+    size_t contents = harness->plan->candidate.len + harness->plan->baseline.len;
+    rc = arena_unite(&gpu->judge, kept_bytes(harness->problem) + VALUES_BYTES + contents,
+                     ARENA_STAYS, err);
     return rc == 0 ? measure_overhead(harness, err) : rc;
 }
 
@@ -120,6 +123,10 @@ void gpu_harness_release(struct gpu_harness *harness)
         arena_rewind(&gpu->judge, gpu->judge_mark);
         arena_trim(&gpu->open, ARENA_STAYS);
         arena_trim(&gpu->judge, ARENA_STAYS);
+        for (size_t i = 0; i < GPU_RECORDINGS; i++) {
+            arena_rewind(&gpu->recorded[i], 0);
+            arena_trim(&gpu->recorded[i], 0);
+        }
     }
     if (!gpu->hung && harness->begin && harness->end) {
         (void)gpu->driver.event_destroy(harness->begin);
@@ -166,6 +173,9 @@ static int place_tensors(struct gpu_harness *harness, const struct gpu_case *dat
     int rc = 0;
 
     arena_rewind(&gpu->open, gpu->open_mark);
+    for (size_t i = 0; i < GPU_RECORDINGS; i++) {
+        arena_rewind(&gpu->recorded[i], 0);
+    }
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
         rc = guarded_buffer_place_in(&harness->live[t], &gpu->open, data->sizes.bytes[t], err);
     }
@@ -212,6 +222,19 @@ static int prepare_arm(struct gpu_harness *harness, const struct gpu_case *data,
     return rc;
 }
 
+// What recordings keep is put where it must be before the first launch.
+static int restore_arms(struct gpu_harness *harness, struct err *err)
+{
+    int rc = 0;
+
+    for (enum arm_index arm = 0; arm < ARM_COUNT && rc == 0; arm++) {
+        if ((harness->arms & 1u << arm) != 0) {
+            rc = program_restore(harness->arm[arm], err);
+        }
+    }
+    return rc;
+}
+
 static int place(struct gpu_harness *harness, const struct gpu_case *data, unsigned arms,
                  struct err *err)
 {
@@ -232,6 +255,10 @@ static int place(struct gpu_harness *harness, const struct gpu_case *data, unsig
         return rc;
     }
     rc = gpu_harness_list_elsewhere(harness, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = restore_arms(harness, err);
     if (rc != 0) {
         return rc;
     }

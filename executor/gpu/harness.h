@@ -25,7 +25,7 @@
 
 #include "executor/gpu/input_set.h"
 #include "executor/gpu/oracle.h"
-#include "executor/gpu/program.h"
+#include "executor/gpu/program/program.h"
 #include "executor/measurement.h"
 
 // What is known of an output without looking at it again: the result words of a digest.

@@ -72,16 +72,18 @@ int gpu_harness_check_memory(struct gpu_harness *harness, const struct gpu_case 
 {
     const uint64_t *words = harness->gpu->host_words;
     const struct problem *problem = harness->problem;
-    size_t scratch = harness->arm[arm]->manifest->scratch_count;
+    struct gpu_zones own = {.count = 0}; // round the memory of the arm's program
     char what[200] = "";
 
+    (void)program_zones(harness->arm[arm], true, &own); // there was room for more
+
     if (words[WORD_GUARD] > 0) {
-        size_t t = (size_t)(zones->count - words[WORD_GUARD + 1]) / 2;
+        size_t zone = (size_t)(zones->count - words[WORD_GUARD + 1]);
 
         (void)snprintf(what, sizeof(what), "wrote outside %s",
-                       t < problem->tensor_count             ? problem->tensor[t].name
-                       : t < problem->tensor_count + scratch ? "its scratch memory"
-                                                             : "its tensors");
+                       zone < 2 * problem->tensor_count ? problem->tensor[zone / 2].name
+                       : zone < 2 * problem->tensor_count + own.count ? "its scratch memory"
+                                                                      : "its tensors");
     }
     for (size_t t = 0; t < problem->tensor_count && what[0] == '\0'; t++) {
         if (words[WORD_INPUT + t] > 0) {

@@ -38,6 +38,18 @@ static int stamp(struct gpu_harness *harness, size_t number, struct err *err)
                    (void *[]){&out, &harness->stamp_key[0], &harness->stamp_key[1]}, err);
 }
 
+// Queues poisoning an output, and where the arm has its result elsewhere that place, too.
+static int poison(struct gpu_harness *harness, enum arm_index arm, size_t tensor, struct err *err)
+{
+    struct stats_rng *rng = &harness->measurement->rng;
+    const struct guarded_buffer *result = &harness->arm[arm]->result[tensor];
+    int rc = guarded_buffer_poison(&harness->live[tensor], harness->gpu, stats_rng_u64(rng), err);
+
+    return rc != 0 || result->bytes == 0
+               ? rc
+               : guarded_buffer_poison(result, harness->gpu, stats_rng_u64(rng), err);
+}
+
 // Queues bringing about the state that every run must find.
 static int prepare(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
                    uint64_t content, struct err *err)
@@ -45,18 +57,14 @@ static int prepare(struct gpu_harness *harness, const struct gpu_case *data, enu
     struct stats_rng *rng = &harness->measurement->rng;
     struct input_set set = gpu_harness_input_set(harness, data, content);
     struct gpu *gpu = harness->gpu;
-    int rc = 0;
+    int rc = program_clear(harness->arm[arm], err);
 
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
         rc = tensor_is_input(&harness->problem->tensor[t])
                  ? input_set_fill(&set, gpu, harness->problem, t, &harness->live[t], &data->sizes,
                                   err)
-                 : guarded_buffer_poison(&harness->live[t], gpu, stats_rng_u64(rng), err);
+                 : poison(harness, arm, t, err);
     }
-    if (rc != 0) {
-        return rc;
-    }
-    rc = program_clear(harness->arm[arm], err);
     if (rc != 0) {
         return rc;
     }
@@ -181,7 +189,7 @@ static int restore(struct gpu_harness *harness, enum arm_index arm, struct err *
             rc = program_restore(harness->arm[i], err);
         }
     }
-    if (rc != 0 || !program_scratch(harness->arm[arm], false, &scratch) || scratch.count == 0) {
+    if (rc != 0 || !program_zones(harness->arm[arm], false, &scratch) || scratch.count == 0) {
         return rc;
     }
     return gpu_pattern_fill(harness->gpu, &scratch, harness->pattern_key, err);
@@ -220,6 +228,25 @@ static int read_stamps(struct gpu_harness *harness, struct err *err)
                      "reading the stamps", err);
 }
 
+// Queues copying results that are not in their tensors there.
+static int collect(struct gpu_harness *harness, enum arm_index arm, struct err *err)
+{
+    struct gpu *gpu = harness->gpu;
+    int rc = 0;
+
+    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
+        const struct guarded_buffer *result = &harness->arm[arm]->result[t];
+
+        if (result->bytes > 0) {
+            rc = gpu_check(gpu,
+                           gpu->driver.copy(harness->live[t].tensor, result->tensor, result->bytes,
+                                            gpu->stream),
+                           "collecting a result", err);
+        }
+    }
+    return rc;
+}
+
 // Queues all that comes after a launch, and waits.
 static int take_results(struct gpu_harness *harness, const struct gpu_case *data,
                         enum arm_index arm, uint64_t content, const struct gpu_zones *zones,
@@ -227,6 +254,10 @@ static int take_results(struct gpu_harness *harness, const struct gpu_case *data
 {
     int rc = gpu_clear_words(harness->gpu, 0, WORD_COUNT, err);
 
+    if (rc != 0) {
+        return rc;
+    }
+    rc = collect(harness, arm, err);
     if (rc != 0) {
         return rc;
     }

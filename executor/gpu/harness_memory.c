@@ -3,6 +3,9 @@
 //   | pattern | stamps | pattern | zeros that flush the cache | pattern | tensor | pattern | … |
 //   | scratch memory, which holds the pattern too | pattern … to the end of what is mapped |
 //
+// Memory of recordings lies in arenas of its own. While none runs they hold the pattern, but for
+// what has to be there before each run, which is given back after each.
+//
 // The pattern of a byte follows from its address and a key, which changes at each refill. A
 // candidate can read the pattern, and so put it back, but then it has kept nothing.
 #include "executor/gpu/harness_words.h"
@@ -23,10 +26,13 @@ int gpu_harness_zones(const struct gpu_harness *harness, enum arm_index arm,
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         room = room && guarded_buffer_guards(&harness->live[t], zones);
     }
-    room = room && program_scratch(harness->arm[arm], true, zones);
+    room = room && program_zones(harness->arm[arm], true, zones);
     for (enum arm_index other = 0; other < ARM_COUNT; other++) {
-        if (other != arm && (harness->arms & 1u << other) != 0) {
-            room = room && program_scratch(harness->arm[other], false, zones);
+        const struct program *program = harness->arm[other];
+        bool shares = program && program->memory && program->memory == harness->arm[arm]->memory;
+
+        if (other != arm && (harness->arms & 1u << other) != 0 && !shares) {
+            room = room && program_zones(program, false, zones);
         }
     }
     return room ? 0 : no_room(err);
@@ -39,6 +45,25 @@ static bool add_gap(struct gpu_zones *zones, cu_pointer *at, cu_pointer area, si
 
     *at = area + bytes;
     return room;
+}
+
+// Appends the arena of a recording but for what is kept in it.
+static bool add_recorded(const struct program *program, struct gpu_zones *zones)
+{
+    cu_pointer at = program->memory ? program->memory->base : 0;
+    bool room = true;
+
+    if (!program->memory || program->memory->mapped == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < program->area_count; i++) {
+        const struct program_area *area = &program->area[i];
+
+        if (area->fill == FILL_KEPT) {
+            room = room && add_gap(zones, &at, area->at, area->bytes);
+        }
+    }
+    return room && add_gap(zones, &at, program->memory->base + program->memory->mapped, 0);
 }
 
 int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err)
@@ -54,6 +79,11 @@ int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err)
         room = room && add_gap(zones, &at, harness->live[t].tensor, harness->live[t].bytes);
     }
     room = room && add_gap(zones, &at, gpu->open.base + gpu->open.mapped, 0);
+    for (enum arm_index arm = 0; arm < ARM_COUNT; arm++) {
+        if ((harness->arms & 1u << arm) != 0 && arm != ARM_CONTROL) { // which has the baseline's
+            room = room && add_recorded(harness->arm[arm], zones);
+        }
+    }
     return room ? 0 : no_room(err);
 }
 

@@ -37,8 +37,10 @@ static int open_harness(void *machine, struct measurement *measurement, struct e
 static int load_arm(struct gpu_harness *harness, enum arm_index arm, const struct bytes *object,
                     struct err *err)
 {
+    struct arena *memory = &harness->gpu->recorded[arm == ARM_CANDIDATE];
+
     return program_create(&harness->arm[arm], harness->gpu, harness->problem, MANIFEST_CANDIDATE,
-                          object, err);
+                          object, memory, err);
 }
 
 static int start(void *machine, const struct shape_case *hidden, size_t hidden_count,
@@ -246,8 +248,9 @@ static struct measure_peaks peaks(void *machine, const void *data)
 static void outcome(void *machine, struct measure_outcome *ret)
 {
     const struct gpu_harness *harness = machine;
+    const struct program *candidate = harness->arm[ARM_CANDIDATE];
 
-    ret->result->trust = xstrdup("sealed");
+    ret->result->trust = xstrdup(candidate && candidate->memory ? "recorded" : "sealed");
     ret->result->sandbox = xstrdup("on");
     ret->result->clock = xstrdup("CUDA events");
     ret->retire = harness->retire || harness->gpu->broken || harness->gpu->hung;

@@ -149,7 +149,7 @@ static int prepare_alone(struct oracle_process *p, struct program *baseline,
     if (rc != 0) {
         return rc;
     }
-    (void)program_scratch(baseline, true, guards);
+    (void)program_zones(baseline, true, guards);
     rc = gpu_pattern_fill(&p->gpu, guards, PATTERN_KEY, err);
     if (rc != 0) {
         return rc;
@@ -264,7 +264,7 @@ int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
     if (!p->problem) {
         return err_set(err, ERR_INTERNAL, "the oracle has no problem");
     }
-    int rc = program_create(&program, &p->gpu, p->problem, MANIFEST_CANDIDATE, baseline, err);
+    int rc = program_create(&program, &p->gpu, p->problem, MANIFEST_CANDIDATE, baseline, NULL, err);
     if (rc != 0) {
         return rc;
     }

@@ -190,7 +190,7 @@ int oracle_process_ready(struct oracle_process *p, struct program *program, stru
 {
     struct gpu_zones scratch = {.count = 0};
 
-    if (!program_scratch(program, false, &scratch)) {
+    if (!program_zones(program, false, &scratch)) {
         return err_set(err, ERR_LIMIT, "more scratch areas than can be filled");
     }
     int rc = gpu_pattern_fill(&p->gpu, &scratch, 3, err);
@@ -372,7 +372,7 @@ static int take_setup(struct oracle_process *p, const struct oracle_request *req
     if (rc != 0) {
         goto out;
     }
-    rc = program_create(&p->reference, &p->gpu, p->problem, MANIFEST_REFERENCE, &object, err);
+    rc = program_create(&p->reference, &p->gpu, p->problem, MANIFEST_REFERENCE, &object, NULL, err);
 out:
     if (rc != 0) {
         problem_free(p->problem);

@@ -6,7 +6,7 @@
 
 #include "executor/gpu/input_set.h"
 #include "executor/gpu/oracle_wire.h"
-#include "executor/gpu/program.h"
+#include "executor/gpu/program/program.h"
 
 #define CACHE_ENTRIES_MAX 48
 #define CACHE_BYTES_MAX ((size_t)8 << 30)

@@ -1,5 +1,6 @@
 // The system call filters: what a child may call in each stage. libseccomp compiles them.
 #include "common/mem.h"
+#include "executor/sandbox/filter_calls.h"
 #include "executor/sandbox/sandbox.h"
 #include <errno.h>
 #include <linux/filter.h>
@@ -18,185 +19,6 @@
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
-
-// Calls that compilers and their tools need: gcc 12 to 14 with assembler and linker, objdump, NVRTC
-// and nvdisasm, and the jail's own process, with those that other machines and other versions of
-// the C library use in their place. They read and write files, start each other, and wait for each
-// other. What needs a look at arguments is in compile_rules.
-static const char *const allowed_compile[] = {
-    // files
-    "open",
-    "openat",
-    "creat",
-    "close",
-    "close_range",
-    "read",
-    "readv",
-    "pread64",
-    "preadv",
-    "write",
-    "writev",
-    "pwrite64",
-    "pwritev",
-    "lseek",
-    "_llseek",
-    "ftruncate",
-    "truncate",
-    "fallocate",
-    "stat",
-    "lstat",
-    "fstat",
-    "newfstatat",
-    "fstatat64",
-    "statx",
-    "statfs",
-    "fstatfs",
-    "access",
-    "faccessat",
-    "faccessat2",
-    "readlink",
-    "readlinkat",
-    "getdents",
-    "getdents64",
-    "getcwd",
-    "chdir",
-    "fchdir",
-    "mkdir",
-    "mkdirat",
-    "rmdir",
-    "rename",
-    "renameat",
-    "renameat2",
-    "unlink",
-    "unlinkat",
-    "chmod",
-    "fchmod",
-    "fchmodat",
-    "umask",
-    "utimensat",
-    "fcntl",
-    "dup",
-    "dup2",
-    "dup3",
-    "pipe",
-    "pipe2",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    // memory
-    "mmap",
-    "munmap",
-    "mremap",
-    "mprotect",
-    "madvise",
-    "brk",
-    // processes and threads
-    "fork",
-    "vfork",
-    "execve",
-    "exit",
-    "exit_group",
-    "wait4",
-    "waitid",
-    "kill",
-    "tgkill",
-    "futex",
-    "set_tid_address",
-    "set_robust_list",
-    "rseq",
-    "arch_prctl",
-    "sched_yield",
-    "sched_getaffinity",
-    "sched_get_priority_max",
-    "sched_get_priority_min",
-    "restart_syscall",
-    "rt_sigaction",
-    "rt_sigprocmask",
-    "rt_sigreturn",
-    "sigaltstack",
-    // what a program asks about itself and the machine
-    "getpid",
-    "getppid",
-    "gettid",
-    "getpgrp",
-    "getuid",
-    "geteuid",
-    "getgid",
-    "getegid",
-    "getcpu",
-    "uname",
-    "sysinfo",
-    "getrandom",
-    "getrlimit",
-    "setrlimit",
-    "prlimit64",
-    "getrusage",
-    "times",
-    // time
-    "clock_gettime",
-    "clock_getres",
-    "gettimeofday",
-    "time",
-    "nanosleep",
-    "clock_nanosleep",
-};
-
-// Calls that a loaded candidate and its C library need.
-static const char *const allowed_run[] = {
-    "exit_group",   "exit",           "brk",           "munmap",          "mremap",
-    "rt_sigreturn", "rt_sigprocmask", "clock_gettime", "clock_getres",    "gettimeofday",
-    "time",         "getpid",         "gettid",        "getuid",          "geteuid",
-    "getgid",       "getegid",        "getrandom",     "restart_syscall", "getcpu",
-    "uname",        "rseq",           "sigaltstack"};
-
-// Calls that the C library may try and can do without: they fail with EPERM.
-static const char *const refused_run[] = {
-    "fstat",         "newfstatat", "lseek",     "ioctl",       "fcntl",        "sched_getaffinity",
-    "sysinfo",       "prlimit64",  "getrlimit", "sched_yield", "rt_sigaction", "close",
-    "get_mempolicy", "arch_prctl",
-};
-
-// Calls that are allowed beside allowed_run while the dynamic loader works. There is no file to
-// open but the object itself.
-static const char *const allowed_load[] = {
-    "open",
-    "openat",
-    "read",
-    "pread64",
-    "close",
-    "fstat",
-    "newfstatat",
-    "fstatfs",
-    "statx",
-    "stat",
-    "lseek",
-    "mmap",
-    "mprotect",
-    "readlink",
-    "readlinkat",
-    "access",
-    "faccessat",
-    "faccessat2",
-    "getcwd",
-    "fcntl",
-    "ioctl",
-    "unlink",
-    "unlinkat",
-    "rt_sigaction",
-    "seccomp",
-    "prlimit64",
-    "getrlimit",
-    "setrlimit",
-    "sched_getaffinity",
-    "sysinfo",
-    "arch_prctl",
-    "sched_yield",
-    "prctl",
-    "tgkill",
-    "madvise",
-    "close_range",
-};
 
 // Adds a rule for a call by name. A call that this machine or this libseccomp does not know needs
 // no rule. Returns 0 or a negative errno, as the next functions do.
@@ -351,6 +173,50 @@ static int runner_rules(scmp_filter_ctx context, enum sandbox_stage stage)
     return rc != 0 ? rc : memory_rules(context);
 }
 
+static int record_rules(scmp_filter_ctx context)
+{
+    static const int space[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
+                                CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
+    int rc = add_all(context, SCMP_ACT_ERRNO(EPERM), denied_record, ARRAY_LEN(denied_record));
+
+    for (size_t i = 0; i < ARRAY_LEN(space) && rc == 0; i++) {
+        uint64_t flag = (uint64_t)space[i];
+
+        rc = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                              SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag));
+    }
+    // Its flags are behind a pointer. Without it the C library uses clone.
+    return rc == 0 ? seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) : rc;
+}
+
+static uint32_t default_action(enum sandbox_stage stage)
+{
+    switch (stage) {
+    case STAGE_COMPILE:
+        return SCMP_ACT_ERRNO(ENOSYS);
+    case STAGE_RECORD:
+        return SCMP_ACT_ALLOW;
+    case STAGE_LOAD:
+    case STAGE_RUN:
+        break;
+    }
+    return SCMP_ACT_TRAP;
+}
+
+static int rules_of(scmp_filter_ctx context, enum sandbox_stage stage)
+{
+    switch (stage) {
+    case STAGE_COMPILE:
+        return compile_rules(context);
+    case STAGE_RECORD:
+        return record_rules(context);
+    case STAGE_LOAD:
+    case STAGE_RUN:
+        break;
+    }
+    return runner_rules(context, stage);
+}
+
 static int filter_export(scmp_filter_ctx context, struct sandbox_filter *ret, struct err *err)
 {
     int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -380,8 +246,7 @@ int sandbox_filter_build(struct sandbox_filter *ret, enum sandbox_stage stage, s
 {
     // To a compiler every other call is one that its kernel does not have: the C library then does
     // without, or by an older call. A runner has no use for them.
-    scmp_filter_ctx context =
-        seccomp_init(stage == STAGE_COMPILE ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_TRAP);
+    scmp_filter_ctx context = seccomp_init(default_action(stage));
 
     if (!context) {
         return err_set(err, ERR_SANDBOX, "libseccomp cannot be initialised");
@@ -389,7 +254,7 @@ int sandbox_filter_build(struct sandbox_filter *ret, enum sandbox_stage stage, s
     // A binary tree; a library that does not know this attribute compiles a list.
     (void)seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     (void)seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-    int rc = stage == STAGE_COMPILE ? compile_rules(context) : runner_rules(context, stage);
+    int rc = rules_of(context, stage);
     struct sandbox_filter filter = {0};
     if (rc == 0) {
         rc = filter_export(context, &filter, err);

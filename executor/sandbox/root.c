@@ -2,12 +2,16 @@
 // own, and then made the root by pivot_root. It contains:
 //
 //   jail only        what executor/sandbox/toolchain.c binds, read-only
-//   jail and runner  /dev/null and /dev/zero, each bound by itself; /job, a tmpfs of limited size
+//   all              /dev/null and /dev/zero, each bound by itself; /job, a tmpfs of limited size
 //                    and the only place to write
+//   recorder only    what executor/sandbox/interpreter.c binds: /usr and the interpreter's folders,
+//                    read-only, the devices of the GPUs, and /proc, over which each child mounts
+//                    one of its own
 //
-// There is no /proc, no /sys and no /etc, and the host's name is replaced.
+// A jail and a runner have no /proc, no /sys and no /etc, and the host's name is replaced.
 #include "executor/sandbox/root.h"
 #include "common/mem.h"
+#include "executor/sandbox/interpreter.h"
 #include "executor/sandbox/mounts.h"
 #include "executor/sandbox/toolchain.h"
 #include <errno.h>
@@ -23,7 +27,8 @@
 
 #define ROOT_BYTES "4m"
 #define ROOT_INODES "4096"
-#define JOB_INODES "4096"
+#define JOB_INODES 4096
+#define RECORDER_INODES 65536 // caches of compilers have many files
 
 // ---- id maps ----
 
@@ -109,16 +114,17 @@ static int enter_user_namespace(const struct root_mapper *mapper, bool *ret_ente
 
 // ---- the root directory ----
 
-static int mount_scratch(uint64_t bytes, struct err *err)
+static int mount_scratch(const struct sandbox *sandbox, struct err *err)
 {
+    int inodes = sandbox->kind == SANDBOX_RECORDER ? RECORDER_INODES : JOB_INODES;
     int rc = mounts_make_dir("." SANDBOX_DIR, 0777, err);
 
     if (rc != 0) {
         return rc;
     }
     char options[128];
-    snprintf(options, sizeof(options), "size=%llu,nr_inodes=" JOB_INODES ",mode=0777",
-             (unsigned long long)bytes);
+    snprintf(options, sizeof(options), "size=%llu,nr_inodes=%d,mode=0777",
+             (unsigned long long)sandbox->scratch, inodes);
     if (mount("job", "." SANDBOX_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "mounting the sandbox's scratch directory");
     }
@@ -180,11 +186,13 @@ static int build_root(const struct sandbox *sandbox, struct err *err)
         rc = toolchain_bind_toolkit(toolkit, &SANDBOX_TOOLKIT[1], err);
     } else if (sandbox->kind == SANDBOX_JAIL) {
         rc = toolchain_bind(err);
+    } else if (sandbox->kind == SANDBOX_RECORDER) {
+        rc = interpreter_bind(sandbox, err);
     }
     if (rc != 0) {
         goto out;
     }
-    rc = mount_scratch(sandbox->scratch, err);
+    rc = mount_scratch(sandbox, err);
 out:
     if (toolkit >= 0) {
         close(toolkit);

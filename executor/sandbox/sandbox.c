@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define JAIL_FILES 256
+#define RECORDER_FILES 4096
 
 // Processor time gets a second more as its hard limit. Otherwise its end would be a SIGKILL, which
 // is also how a lack of memory ends a process.
@@ -37,9 +38,11 @@ struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox)
     // The kernel counts processes for each user namespace. Without a namespace of its own the jail
     // would share the limit with the user's other processes.
     bool counted = !sandbox->off && sandbox->user_namespace;
+    bool recorder = sandbox->kind == SANDBOX_RECORDER;
+    uint64_t most = recorder ? SANDBOX_RECORDER_PROCESSES : SANDBOX_JAIL_PROCESSES;
 
-    return (struct sandbox_limits){.processes = counted ? SANDBOX_JAIL_PROCESSES : 0,
-                                   .files = JAIL_FILES};
+    return (struct sandbox_limits){.processes = counted ? most : 0,
+                                   .files = recorder ? RECORDER_FILES : JAIL_FILES};
 }
 
 int sandbox_limit(const struct sandbox_limits *limits, struct err *err)
@@ -147,6 +150,15 @@ int sandbox_own_folder(uint64_t bytes, struct err *err)
         mount("job", SANDBOX_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0 ||
         chdir(SANDBOX_DIR) != 0) {
         return err_set_errno(err, ERR_SANDBOX, errno, "a folder of its own in the sandbox");
+    }
+    return 0;
+}
+
+int sandbox_own_proc(struct err *err)
+{
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
+        return err_set_errno(err, ERR_SANDBOX, errno, "a /proc of its own in the sandbox");
     }
     return 0;
 }

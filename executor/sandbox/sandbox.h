@@ -47,9 +47,13 @@
 #endif
 
 enum sandbox_kind {
-    SANDBOX_JAIL,   // runs the compiler, which may fork
-    SANDBOX_RUNNER, // runs one candidate
+    SANDBOX_JAIL,     // runs the compiler, which may fork
+    SANDBOX_RUNNER,   // runs one candidate
+    SANDBOX_RECORDER, // runs Python and what it needs, on the host's GPUs
 };
+
+#define SANDBOX_FOLDERS_MAX 12
+#define SANDBOX_FOLDER_BYTES 256
 
 struct sandbox {
     enum sandbox_kind kind;
@@ -57,6 +61,8 @@ struct sandbox {
     bool user_namespace; // set by root_enter when there is a user namespace of its own
     uint64_t scratch;    // bytes that may be written below SANDBOX_DIR
     char toolkit[512];   // for a jail: the host's folder to mount at SANDBOX_TOOLKIT; "": none
+    // For a recorder: folders of the host that it sees at the same paths, beside /usr; "": none.
+    char folder[SANDBOX_FOLDERS_MAX][SANDBOX_FOLDER_BYTES];
 };
 
 // Resource limits of a child. 0 leaves a limit as it is.
@@ -69,7 +75,8 @@ struct sandbox_limits {
     uint64_t stack;         // bytes
 };
 #define SANDBOX_NO_PROCESSES UINT64_MAX
-#define SANDBOX_JAIL_PROCESSES 64 // of a compile jail
+#define SANDBOX_JAIL_PROCESSES 64      // of a compile jail
+#define SANDBOX_RECORDER_PROCESSES 512 // of a recorder, threads included
 
 // A compiled system call filter. The trusted parent builds it once, its children load it.
 struct sandbox_filter {
@@ -81,6 +88,7 @@ enum sandbox_stage {
     STAGE_COMPILE, // for a compiler: only listed calls, all others fail with ENOSYS
     STAGE_LOAD,    // for the dynamic loader: only listed calls; and to fork
     STAGE_RUN,     // for a loaded candidate: only memory, futexes, its output and exit
+    STAGE_RECORD,  // for a recorder: all calls but those that change the system or look into others
 };
 
 // ERR_SANDBOX when libseccomp or the kernel's limits do not allow it. On failure *ret is unchanged.
@@ -92,7 +100,7 @@ void sandbox_filter_release(struct sandbox_filter *filter);
 // process unless it has a handler.
 MUST_CHECK int sandbox_filter_load(const struct sandbox_filter *filter, struct err *err);
 
-// Returns the limits of every compile jail: processes and open files.
+// Returns the limits of every compile jail, and of every recorder: processes and open files.
 struct sandbox_limits sandbox_jail_limits(const struct sandbox *sandbox);
 
 // Called in the child: sets hard and soft limits, which are the same but for processor time.
@@ -107,6 +115,10 @@ MUST_CHECK int sandbox_drop(const struct sandbox *sandbox, int alive_fd, struct 
 // Called in the child, before sandbox_drop: mounts a tmpfs of this many bytes over SANDBOX_DIR in a
 // mount namespace of its own, so that no other process can reach what is in it, and enters it.
 MUST_CHECK int sandbox_own_folder(uint64_t bytes, struct err *err);
+
+// Called in the child, before sandbox_drop: makes /proc show the processes of the child's own
+// namespace only, in a mount namespace of its own.
+MUST_CHECK int sandbox_own_proc(struct err *err);
 
 // Called in the child: closes every descriptor from 3 on except keep[0 .. count).
 void sandbox_close_files(const int *keep, size_t count);

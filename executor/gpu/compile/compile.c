@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "executor/compile_result.h"
 #include "executor/fact_list.h"
+#include "executor/gpu/cases.h"
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/compile/features.h"
 #include "executor/gpu/compile/refusal.h"
@@ -26,7 +27,6 @@
 #include <string.h>
 
 #define VARIANTS_SECONDS 4
-#define CASES_MAX (2 * PROBLEM_CASE_MAX + PROBLEM_HIDDEN_CASES)
 
 struct compilation {
     const struct compile_plan *plan;
@@ -43,26 +43,6 @@ struct compilation {
 };
 
 // ---- which variants ----
-
-static size_t collect_cases(const struct compilation *c, struct shape_case out[static CASES_MAX])
-{
-    const struct problem *problem = c->problem;
-    size_t count = 0;
-
-    for (size_t i = 0; i < problem->bench_count; i++) {
-        out[count++] = problem->bench[i];
-    }
-    if (c->plan->role != COMPILE_CANDIDATE) {
-        return count;
-    }
-    for (size_t i = 0; i < problem->check_count; i++) {
-        out[count++] = problem->check[i];
-    }
-    if (problem->has_hidden) {
-        count += problem_hidden_cases(problem, c->plan->hidden_seed, out + count);
-    }
-    return count;
-}
 
 // Collects the values of the specialised parameters. Returns how many there are.
 static size_t values_of(const struct compilation *c, const struct shape_case *shape,
@@ -352,8 +332,9 @@ static int add_case(struct compilation *c, const struct shape_case *shape, struc
 
 static int compile_variants(struct compilation *c, struct err *err)
 {
-    struct shape_case shape[CASES_MAX];
-    size_t count = collect_cases(c, shape);
+    struct shape_case shape[GPU_CASES_MAX];
+    size_t count =
+        gpu_cases(c->problem, (enum compile_role)c->plan->role, c->plan->hidden_seed, shape);
 
     c->object.variants = xcalloc(count, sizeof(*c->object.variants));
     int rc = 0;

@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #define DRIVER_VERSION 13000
-#define BYTES_PER_NS 4000ULL // of memory: 4 TB/s
-#define COPY_NS 1000
 #define EVENT_NS 1250
 #define EVENT_TICK_NS 32
 
@@ -315,7 +313,7 @@ static cu_result copy(void *to, const void *from, size_t size)
 {
     if (!fake.hung) {
         memmove(to, from, size);
-        fake.clock_ns += COPY_NS + size / BYTES_PER_NS;
+        fake.clock_ns += FAKE_COPY_NS + size / FAKE_BYTES_PER_NS;
     }
     return CU_OK;
 }
@@ -343,43 +341,6 @@ CALL(cuMemcpyDtoDAsync_v2, cu_pointer to, cu_pointer from, size_t size, cu_strea
         return CU_INVALID_VALUE;
     }
     return copy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
-}
-
-CALL(cuMemsetD8Async, cu_pointer to, unsigned char value, size_t count, cu_stream stream)
-{
-    NEED_CONTEXT;
-    (void)stream;
-    if (!fake_holds(to, count)) {
-        return CU_INVALID_VALUE;
-    }
-    if (!fake.hung) {
-        if (value == 0) {
-            fake_zero(to, count);
-        } else {
-            memset((void *)(uintptr_t)to, value, count);
-        }
-        fake.clock_ns += COPY_NS + count / BYTES_PER_NS;
-    }
-    return CU_OK;
-}
-
-CALL(cuMemsetD32Async, cu_pointer to, unsigned value, size_t count, cu_stream stream)
-{
-    unsigned *words = (unsigned *)(uintptr_t)to;
-
-    NEED_CONTEXT;
-    (void)stream;
-    if (count > SIZE_MAX / 4 || to % 4 != 0 || !fake_holds(to, count * 4)) {
-        return CU_INVALID_VALUE;
-    }
-    if (value == 0 && !fake.hung) {
-        fake_zero(to, count * 4);
-    }
-    for (size_t i = 0; value != 0 && i < count && !fake.hung; i++) {
-        words[i] = value;
-    }
-    fake.clock_ns += COPY_NS + count * 4 / BYTES_PER_NS;
-    return CU_OK;
 }
 
 // Stores the arguments where the real driver stores its own encoding.

@@ -58,6 +58,9 @@
 //   _assert      710
 //   _toobig      cannot be launched (701)
 // Any other kernel takes 20 us and does nothing. A pointer that is not to device memory is a fault.
+// Parameters may come in one piece (`extra`), each at a multiple of its size.
+//
+// An image is a cubin, "fake:NAME NAME…", or a container of CUDA's with one of the two in it.
 #ifndef TESTS_SUPPORT_FAKE_GPU_FAKE_H
 #define TESTS_SUPPORT_FAKE_GPU_FAKE_H
 
@@ -69,9 +72,12 @@
 #define FAKE_GPU_MAX 16
 #define FAKE_KERNEL_MAX 64
 #define FAKE_GLOBAL_MAX 64
+#define FAKE_PARAMETER_MAX 4
 #define FAKE_MULTIPROCESSORS 132
 #define FAKE_SMEM 233472 // bytes of shared memory of a multiprocessor
 #define FAKE_SMEM_OPTIN 232448
+#define FAKE_BYTES_PER_NS 4000ULL // of memory: 4 TB/s
+#define FAKE_COPY_NS 1000
 
 enum {
     CU_INVALID_VALUE = 1,
@@ -161,6 +167,9 @@ void fake_unmap_all(void);
 
 // kernels.c: runs a kernel and advances the clock. The launch must have been checked.
 cu_result fake_run(struct cu_function *function, const struct cu_launch *launch, void **parameters);
+// Finds the parameters of a candidate's kernel in the bytes. Returns false when they are too few.
+bool fake_unpack(const struct cu_function *function, unsigned char *packed, size_t bytes,
+                 void *ret[static FAKE_PARAMETER_MAX]);
 
 // driver.c: returns why a call that needs a context fails; CU_OK when it does not.
 cu_result fake_state(void);

@@ -282,6 +282,22 @@ static uint64_t duration(const struct cu_function *function, const char *suffixe
     return (uint64_t)fmax(ns * (1 + noise * normal()), 1);
 }
 
+bool fake_unpack(const struct cu_function *function, unsigned char *packed, size_t bytes,
+                 void *ret[static FAKE_PARAMETER_MAX])
+{
+    const char *suffixes = "";
+    bool reference = false;
+    const struct operation *op = find_operation(function->symbol, &reference, &suffixes);
+    const size_t size[FAKE_PARAMETER_MAX] = {8, 8, 4, op && op->scaled ? 4 : 0};
+    size_t at = 0;
+
+    for (size_t i = 0; i < FAKE_PARAMETER_MAX && op; i++) {
+        ret[i] = packed + at;
+        at += size[i];
+    }
+    return !reference && at <= bytes;
+}
+
 cu_result fake_run(struct cu_function *function, const struct cu_launch *launch, void **parameters)
 {
     if (strncmp(function->symbol, "kc_", 3) == 0) {

@@ -183,11 +183,17 @@ static cu_result check_launch(const struct cu_launch *launch, cu_function functi
 CALL(cuLaunchKernelEx, const struct cu_launch *launch, cu_function function, void **parameters,
      void **extra)
 {
+    void *unpacked[FAKE_PARAMETER_MAX];
     cu_result result;
 
     NEED_CONTEXT;
     if (extra) {
-        return CU_INVALID_VALUE;
+        if (parameters || extra[0] != CU_PARAMETER_POINTER || extra[2] != CU_PARAMETER_SIZE ||
+            extra[4] != CU_PARAMETER_END ||
+            !fake_unpack(function, extra[1], *(size_t *)extra[3], unpacked)) {
+            return CU_INVALID_VALUE;
+        }
+        parameters = unpacked;
     }
     if ((result = check_launch(launch, function)) != CU_OK || fake.hung) {
         return result;

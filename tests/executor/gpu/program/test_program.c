@@ -2,7 +2,7 @@
 // scratch memory and device variables. On the fake GPU, with objects that are made without a
 // compiler.
 #include "common/file.h"
-#include "executor/gpu/program.h"
+#include "executor/gpu/program/program.h"
 #include "tests/support/gpu.h"
 #include "tests/support/gpu_object.h"
 #include <setjmp.h>
@@ -117,7 +117,7 @@ static void create(struct fixture *fixture, struct bytes object)
     fixture->program = NULL;
     struct err err = ERR_INIT;
     if (program_create(&fixture->program, &fixture->gpu, fixture->problem, MANIFEST_CANDIDATE,
-                       &object, &err) != 0) {
+                       &object, NULL, &err) != 0) {
         fail_msg("%s", err.text);
     }
     bytes_clear(&object);
@@ -242,7 +242,7 @@ static void launches_keep_their_order_and_conditions(void **state)
     assert_memory_equal(launch[0].config.grid, grid, sizeof(grid));
     assert_memory_equal(launch[0].config.block, block, sizeof(block));
     assert_int_equal(launch[0].config.attribute_count, 0);
-    assert_string_equal(launch[1].kernel, "c");
+    assert_string_equal(launch[1].name, "c");
     assert_ptr_equal(launch[0].function, launch[2].function);
     assert_int_equal(launch[2].config.grid[0], COLS);
     assert_ptr_equal(launch[2].config.stream, fixture->gpu.stream);
@@ -329,7 +329,7 @@ static void scratch_is_cleared_or_poisoned_before_every_run(void **state)
     assert_int_equal(*(cu_pointer *)launch->parameter[1], scratch[1].tensor);
     struct err err = ERR_INIT;
     struct gpu_zones areas = {.count = 0};
-    assert_true(program_scratch(fixture->program, false, &areas));
+    assert_true(program_zones(fixture->program, false, &areas));
     assert_int_equal(areas.count, 2);
     for (int run = 0; run < 2; run++) {
         memset(host(scratch[0].tensor), 1, scratch[0].bytes);
@@ -344,7 +344,7 @@ static void scratch_is_cleared_or_poisoned_before_every_run(void **state)
         }
     }
     struct gpu_zones zones = {.count = 0};
-    assert_true(program_scratch(fixture->program, true, &zones));
+    assert_true(program_zones(fixture->program, true, &zones));
     assert_int_equal(zones.count, 4);
     assert_int_equal(zones.at[0], scratch[0].tensor - GUARD_BYTES);
     assert_int_equal(zones.at[3], scratch[1].tensor + 4 * COLS);

@@ -1,7 +1,7 @@
 // Design note. Arguments are laid out one after the other, each aligned to its size. What the
 // manifest names is converted to the size that the kernel's parameter has: an integer or a number
 // may have 4 or 8 bytes, a pointer has 8, a tensor map 128.
-#include "executor/gpu/program_arguments.h"
+#include "executor/gpu/program/arguments.h"
 #include <stdlib.h>
 #include <string.h>
 

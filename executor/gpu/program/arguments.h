@@ -3,7 +3,7 @@
 #ifndef EXECUTOR_GPU_PROGRAM_ARGUMENTS_H
 #define EXECUTOR_GPU_PROGRAM_ARGUMENTS_H
 
-#include "executor/gpu/program.h"
+#include "executor/gpu/program/program.h"
 
 // Allocates out->value and sets the parameters that point into it. The caller frees out->value,
 // also after a failure. Returns 0, PROGRAM_UNFIT or an error.

@@ -1,0 +1,26 @@
+// What the files of this folder share. No other file includes this.
+#ifndef EXECUTOR_GPU_PROGRAM_INSIDE_H
+#define EXECUTOR_GPU_PROGRAM_INSIDE_H
+
+#include "executor/gpu/program/program.h"
+
+// Loads an image unless it is loaded, and keeps the values of its variables. Returns 0,
+// PROGRAM_UNFIT or an error.
+MUST_CHECK int program_load(struct program *program, size_t module, const void *image,
+                            const struct cuda_global *global, size_t global_count, struct err *err);
+// Finds a kernel of a loaded module and sets what the driver must be told before it is launched:
+// out->config and out->attribute are set. Notes how much local memory it has. Returns 0,
+// PROGRAM_UNFIT or an error.
+MUST_CHECK int program_find_kernel(struct program *program, size_t module, const char *symbol,
+                                   struct program_launch *out, struct err *err);
+// Adds the attributes that a launch has to out->config. A cluster of 0 is none.
+void program_add_attributes(struct program_launch *out, const uint32_t cluster[3], bool cooperative,
+                            bool pdl);
+
+// program_prepare, after everything of the last case has been forgotten.
+MUST_CHECK int program_prepare_sealed(struct program *program, const struct shape_case *shape,
+                                      const struct program_tensors *tensors, struct err *err);
+MUST_CHECK int program_prepare_recorded(struct program *program, const struct shape_case *shape,
+                                        const struct program_tensors *tensors, struct err *err);
+
+#endif

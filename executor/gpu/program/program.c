@@ -1,0 +1,431 @@
+// Design note. Images are loaded when a case first needs them. On real hardware device variables
+// keep their values between launches. Here they get the values from when the module was loaded
+// after every launch, so a candidate cannot remember anything in them. The copies of these values
+// lie where the candidate cannot reach while it runs.
+#include "executor/gpu/program/program.h"
+#include "common/mem.h"
+#include "executor/gpu/program/inside.h"
+#include "executor/gpu/program/recording.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define SMEM_WITHOUT_ASKING 48 * 1024 // bytes of shared memory that any launch may have
+#define CLUSTER_PORTABLE 8            // blocks of a cluster that every GPU with clusters supports
+#define GLOBAL_GAP 16 // bytes that alignment may leave between two variables of a module
+
+// ---- begin and end ----
+
+// Reserves the addresses of a recording. They are in it, so no others will do.
+static int open_memory(struct program *program, struct arena *memory, struct err *err)
+{
+    const struct cuda_recording *recording = program->object.recording;
+    struct gpu *gpu = program->gpu;
+    int rc = recording_check(recording, program->problem, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (!memory) {
+        return err_set(err, ERR_UNSUPPORTED, "a recording cannot be run here");
+    }
+    if (!memory->driver) {
+        rc = arena_open(memory, &gpu->driver, gpu->device, recording->base, gpu->memory_bytes, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    if (memory->base != recording->base) {
+        return err_set(err, ERR_SYSTEM,
+                       "the addresses of the recording, from %llx on, are not free in this process",
+                       (unsigned long long)recording->base);
+    }
+    program->memory = memory;
+    program->content = xcalloc(recording->contents_count + 1, sizeof(*program->content));
+    return 0;
+}
+
+int program_create(struct program **ret, struct gpu *gpu, const struct problem *problem,
+                   enum manifest_role role, const struct bytes *object, struct arena *memory,
+                   struct err *err)
+{
+    struct program *program = xcalloc(1, sizeof(*program));
+
+    program->gpu = gpu;
+    program->problem = problem;
+    program->role = role;
+    int rc = message_read(&cuda_object_message, &program->object, object->data, object->len, err);
+    if (rc != 0) {
+        goto out;
+    }
+    const struct cuda_recording *recording = program->object.recording;
+    program->module_count = recording ? recording->images_count : program->object.variants_count;
+    program->module = xcalloc(program->module_count + 1, sizeof(*program->module));
+    rc = recording ? open_memory(program, memory, err)
+                   : manifest_parse(&program->manifest, (const char *)program->object.source.data,
+                                    program->object.source.len, "source", problem, role, err);
+out:
+    if (rc != 0) {
+        program_free(program);
+        return rc;
+    }
+    *ret = program;
+    return 0;
+}
+
+static void forget_launches(struct program *program)
+{
+    for (size_t i = 0; i < program->launch_count; i++) {
+        free(program->launch[i].value);
+    }
+    free(program->launch);
+    program->launch = NULL;
+    program->launch_count = 0;
+    program->area_count = 0;
+    program->local_bytes = 0;
+    memset(program->result, 0, sizeof(program->result));
+}
+
+static void module_unload(struct program *program, struct program_module *module)
+{
+    free(module->global);
+    if (module->module && !program->gpu->hung) {
+        (void)program->gpu->driver.module_unload(module->module);
+    }
+}
+
+void program_free(struct program *program)
+{
+    if (!program) {
+        return;
+    }
+    forget_launches(program);
+    for (size_t i = 0; i < program->module_count; i++) {
+        module_unload(program, &program->module[i]);
+    }
+    free(program->module);
+    free(program->content);
+    manifest_free(program->manifest);
+    message_clear(&cuda_object_message, &program->object);
+    free(program);
+}
+
+// ---- modules ----
+
+static int by_address(const void *a, const void *b)
+{
+    cu_pointer x = ((const struct program_global *)a)->at,
+               y = ((const struct program_global *)b)->at;
+
+    return (x > y) - (x < y);
+}
+
+// Joins variables that lie side by side into one range. A source that includes much of a library
+// has hundreds of small variables.
+static void merge_globals(struct program_module *module)
+{
+    qsort(module->global, module->global_count, sizeof(*module->global), by_address);
+    size_t count = 0;
+    for (size_t i = 0; i < module->global_count; i++) {
+        const struct program_global next = module->global[i];
+        struct program_global *last = count > 0 ? &module->global[count - 1] : NULL;
+
+        if (last && next.at <= last->at + last->size + GLOBAL_GAP) {
+            cu_pointer end = next.at + next.size;
+
+            last->size = end > last->at + last->size ? end - last->at : last->size;
+        } else {
+            module->global[count++] = next;
+        }
+    }
+    module->global_count = count;
+}
+
+// Queues a copy by a kernel of the executor, because a range may hold several variables and the
+// driver copies only within one.
+static int copy_range(struct gpu *gpu, cu_pointer to, cu_pointer from, uint64_t bytes,
+                      struct err *err)
+{
+    return gpu_run(gpu, GPU_COPY, bytes, (void *[]){&to, &from, &bytes}, err);
+}
+
+// Copies the values that the variables have now, right after loading.
+static int keep_globals(struct program *program, struct program_module *module, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+    int rc = 0;
+
+    for (size_t i = 0; i < module->global_count && rc == 0; i++) {
+        struct program_global *global = &module->global[i];
+
+        rc = arena_place(&gpu->judge, global->size, &global->pristine, err);
+        if (rc == 0) {
+            rc = copy_range(gpu, global->pristine, global->at, global->size, err);
+        }
+    }
+    return rc;
+}
+
+static int load_globals(struct program *program, struct program_module *module,
+                        const struct cuda_global *named, size_t count, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+
+    module->global = xcalloc(count + 1, sizeof(*module->global));
+    for (size_t i = 0; i < count; i++) {
+        struct program_global *global = &module->global[module->global_count];
+        cu_result result =
+            gpu->driver.module_global(&global->at, &global->size, module->module, named[i].symbol);
+
+        if (result == CU_NOT_FOUND || (result == CU_OK && global->size == 0)) {
+            continue; // the compiler has left out the variable
+        }
+        if (result != CU_OK) {
+            return gpu_check(gpu, result, "finding a device variable", err);
+        }
+        module->global_count++;
+    }
+    merge_globals(module);
+    return keep_globals(program, module, err);
+}
+
+int program_load(struct program *program, size_t index, const void *image,
+                 const struct cuda_global *global, size_t global_count, struct err *err)
+{
+    struct program_module *module = &program->module[index];
+
+    if (module->module) {
+        return 0;
+    }
+    cu_result result = program->gpu->driver.module_load(&module->module, image);
+    if (result != CU_OK) {
+        module->module = NULL;
+        if (gpu_check(program->gpu, result, "the module cannot be loaded", err) != 0) {
+            return program->gpu->broken ? (int)err->code : PROGRAM_UNFIT;
+        }
+    }
+    int rc = load_globals(program, module, global, global_count, err);
+    return rc == ERR_LIMIT ? PROGRAM_UNFIT : rc;
+}
+
+// ---- kernels ----
+
+void program_add_attributes(struct program_launch *out, const uint32_t cluster[3], bool cooperative,
+                            bool pdl)
+{
+    struct cu_launch *config = &out->config;
+
+    if (cluster[0] > 0) {
+        struct cu_attribute *attribute = &out->attribute[config->attribute_count++];
+
+        *attribute = (struct cu_attribute){.id = CU_LAUNCH_CLUSTER};
+        memcpy(attribute->value.cluster, cluster, 3 * sizeof(*cluster));
+    }
+    if (cooperative) {
+        out->attribute[config->attribute_count++] =
+            (struct cu_attribute){.id = CU_LAUNCH_COOPERATIVE, .value.flag = 1};
+    }
+    if (pdl) {
+        out->attribute[config->attribute_count++] =
+            (struct cu_attribute){.id = CU_LAUNCH_PDL, .value.flag = 1};
+    }
+    config->attribute = out->attribute;
+}
+
+// Sets the attributes without which the driver would refuse the launch.
+static int allow(struct program *program, struct program_launch *out, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+    const uint32_t *cluster = out->attribute[0].value.cluster;
+    cu_result result = CU_OK;
+
+    if (out->config.smem > SMEM_WITHOUT_ASKING) {
+        result = gpu->driver.function_set(out->function, CU_FUNCTION_MAX_DYNAMIC_SMEM,
+                                          (int)out->config.smem);
+        if (result != CU_OK) {
+            (void)err_set(err, ERR_LIMIT,
+                          "%s asks for %u bytes of shared memory; a block has at most %zu here",
+                          out->name, out->config.smem, gpu->smem_optin);
+            return PROGRAM_UNFIT;
+        }
+    }
+    if (out->config.attribute_count > 0 && out->attribute[0].id == CU_LAUNCH_CLUSTER &&
+        cluster[0] * cluster[1] * cluster[2] > CLUSTER_PORTABLE) {
+        (void)gpu->driver.function_set(out->function, CU_FUNCTION_NON_PORTABLE_CLUSTER, 1);
+    }
+    return 0;
+}
+
+int program_find_kernel(struct program *program, size_t module, const char *symbol,
+                        struct program_launch *out, struct err *err)
+{
+    struct driver *d = &program->gpu->driver;
+    cu_result result = d->module_function(&out->function, program->module[module].module, symbol);
+
+    if (result == CU_NOT_FOUND) {
+        (void)err_set(err, ERR_INVALID, "the object has no kernel %s", out->name);
+        return PROGRAM_UNFIT;
+    }
+    int rc = gpu_check(program->gpu, result, out->name, err);
+    if (rc != 0) {
+        return rc;
+    }
+    int local = 0;
+    rc = gpu_check(program->gpu, d->function_get(&local, CU_FUNCTION_LOCAL_BYTES, out->function),
+                   out->name, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (local > 0 && (size_t)local > program->local_bytes) {
+        program->local_bytes = (size_t)local;
+    }
+    out->config.stream = program->gpu->stream;
+    return allow(program, out, err);
+}
+
+int program_prepare(struct program *program, const struct shape_case *shape,
+                    const struct program_tensors *tensors, struct err *err)
+{
+    forget_launches(program);
+    return program->memory ? program_prepare_recorded(program, shape, tensors, err)
+                           : program_prepare_sealed(program, shape, tensors, err);
+}
+
+// ---- a run ----
+
+// Appends the zones before and behind an area. Where the next area is near, one zone serves both.
+static bool add_guards(const struct program *program, size_t index, struct gpu_zones *zones)
+{
+    const struct program_area *area = &program->area[index], *next = area + 1;
+    cu_pointer end = area->at + area->bytes;
+    bool shared = index + 1 < program->area_count && next->at - end <= GUARD_BYTES;
+
+    return gpu_zones_add(zones, area->at - GUARD_BYTES, GUARD_BYTES) &&
+           (shared || gpu_zones_add(zones, end, GUARD_BYTES));
+}
+
+bool program_zones(const struct program *program, bool guards, struct gpu_zones *zones)
+{
+    for (size_t i = 0; i < program->area_count; i++) {
+        const struct program_area *area = &program->area[i];
+
+        if (guards ? !add_guards(program, i, zones)
+                   : area->fill != FILL_KEPT && !gpu_zones_add(zones, area->at, area->bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int clear_area(struct program *program, const struct program_area *area, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+
+    return gpu_check(gpu, gpu->driver.set_bytes(area->at, 0, area->bytes, gpu->stream),
+                     "clearing scratch memory", err);
+}
+
+// Queues what a block is to hold: zeros, and its pieces, which have been uploaded already.
+static int restore_block(struct program *program, const struct program_area *area, struct err *err)
+{
+    const struct cuda_recording *recording = program->object.recording;
+    struct gpu *gpu = program->gpu;
+    int rc = clear_area(program, area, err);
+
+    for (size_t i = 0; i < area->block->pieces_count && rc == 0; i++) {
+        const struct recorded_piece *piece = &area->block->pieces[i];
+
+        rc = gpu_check(gpu,
+                       gpu->driver.copy(area->at + piece->at, program->content[piece->content],
+                                        recording->contents[piece->content].data.len, gpu->stream),
+                       "filling memory of a recording", err);
+    }
+    return rc;
+}
+
+int program_clear(struct program *program, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < program->area_count && rc == 0; i++) {
+        if (program->area[i].fill == FILL_ZERO) {
+            rc = clear_area(program, &program->area[i], err);
+        }
+    }
+    return rc;
+}
+
+int program_restore(struct program *program, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t m = 0; m < program->module_count; m++) {
+        const struct program_module *module = &program->module[m];
+
+        for (size_t i = 0; i < module->global_count && rc == 0; i++) {
+            const struct program_global *global = &module->global[i];
+
+            rc = copy_range(program->gpu, global->at, global->pristine, global->size, err);
+        }
+    }
+    for (size_t i = 0; i < program->area_count && rc == 0; i++) {
+        if (program->area[i].fill == FILL_KEPT) {
+            rc = restore_block(program, &program->area[i], err);
+        }
+    }
+    return rc;
+}
+
+static cu_result run_kernel(struct program *program, struct program_launch *launch)
+{
+    void *extra[] = {CU_PARAMETER_POINTER, launch->value, CU_PARAMETER_SIZE, &launch->packed_bytes,
+                     CU_PARAMETER_END};
+
+    return launch->packed_bytes > 0
+               ? program->gpu->driver.launch(&launch->config, launch->function, NULL, extra)
+               : program->gpu->driver.launch(&launch->config, launch->function, launch->parameter,
+                                             NULL);
+}
+
+static cu_result run_fill(struct program *program, const struct program_launch *launch)
+{
+    struct driver *d = &program->gpu->driver;
+    cu_stream stream = program->gpu->stream;
+
+    switch (launch->set_size) {
+    case 1:
+        return d->set_bytes(launch->to, (unsigned char)launch->set, launch->count, stream);
+    case 2:
+        return d->set_halves(launch->to, (unsigned short)launch->set, launch->count, stream);
+    default:
+        return d->set_words(launch->to, launch->set, launch->count, stream);
+    }
+}
+
+static cu_result run_one(struct program *program, struct program_launch *launch)
+{
+    switch (launch->work) {
+    case WORK_FILL:
+        return run_fill(program, launch);
+    case WORK_COPY:
+        return program->gpu->driver.copy(launch->to, launch->from, launch->count,
+                                         program->gpu->stream);
+    case WORK_KERNEL:
+        break;
+    }
+    return run_kernel(program, launch);
+}
+
+int program_run(struct program *program, struct err *err)
+{
+    for (size_t i = 0; i < program->launch_count; i++) {
+        cu_result result = run_one(program, &program->launch[i]);
+
+        if (result != CU_OK) {
+            int rc = gpu_check(program->gpu, result, "it cannot be launched", err);
+
+            (void)err_wrap(err, "%s", program->launch[i].name);
+            return program->gpu->broken ? rc : PROGRAM_UNFIT;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,126 @@
+// A compiled source as one GPU runs it: its modules, and for one case a list of launches with their
+// parameters, and the memory that they need beside the problem's tensors. The list comes from the
+// launch manifest of a sealed source (executor/gpu/program/sealed.c) or from a recording of what
+// other host code has launched (executor/gpu/program/recorded.c); everything after that is the same
+// for both. This is trusted host code. The GPU harness and the oracle call it. It must not know
+// what is measured.
+//
+// A failure that the source causes is not an error but PROGRAM_UNFIT with a sentence: the source
+// asks for more shared memory than there is, a kernel is missing, and the like.
+#ifndef EXECUTOR_GPU_PROGRAM_PROGRAM_H
+#define EXECUTOR_GPU_PROGRAM_PROGRAM_H
+
+#include "executor/gpu/gpu.h"
+#include "executor/gpu/guarded_buffer.h"
+#include "problem/manifest.h"
+#include "problem/problem.h"
+#include "proto/messages.h"
+
+#define PROGRAM_UNFIT 2
+#define PROGRAM_PARAMETER_BYTES 4096 // of all parameters of one kernel of a sealed source
+#define PROGRAM_AREAS_MAX 40         // areas of memory of a case
+
+// Where the tensors of a case are. A tensor that the program does not use is NULL.
+struct program_tensors {
+    const struct guarded_buffer *tensor[PROBLEM_TENSOR_MAX];   // a reference has its inputs here
+    const struct guarded_buffer *expected[PROBLEM_TENSOR_MAX]; // outputs of a reference, in double
+    const struct guarded_buffer *scale[PROBLEM_TENSOR_MAX];    // error scales, of a reference
+};
+
+enum program_work { WORK_KERNEL, WORK_FILL, WORK_COPY };
+
+// One piece of work with all that the driver needs for it.
+struct program_launch {
+    enum program_work work;
+    const char *name; // of the kernel; borrowed
+    // Of a kernel:
+    cu_function function;
+    struct cu_launch config;
+    struct cu_attribute attribute[3];
+    unsigned char *value;              // the parameters' bytes; owned
+    void *parameter[MANIFEST_ARG_MAX]; // pointers into value; not used when packed
+    size_t packed_bytes;               // of value, which is given to the driver as it is; 0: not
+    // Of a fill or a copy:
+    cu_pointer to, from;
+    size_t count;      // values of a fill, bytes of a copy
+    unsigned set;      // the value that memory is filled with
+    unsigned set_size; // its bytes: 1, 2 or 4
+};
+
+// A range of device memory that holds one or more __device__ variables.
+struct program_global {
+    cu_pointer at;
+    cu_pointer pristine; // copy of the range from when the module was loaded, in the arena `judge`
+    size_t size;         // bytes
+};
+
+// One image on the GPU: a variant of a sealed source, or an image of a recording.
+struct program_module {
+    cu_module module; // NULL: not loaded yet
+    struct program_global *global;
+    size_t global_count;
+};
+
+enum program_fill {
+    FILL_PATTERN, // holds anything before a run
+    FILL_ZERO,
+    FILL_KEPT // holds what the recording says, always
+};
+
+// Memory that the launches of a case have. While the program does not run it holds the pattern, or
+// what is kept there.
+struct program_area {
+    cu_pointer at;
+    size_t bytes;
+    enum program_fill fill;
+    const struct recorded_block *block; // of FILL_KEPT
+};
+
+struct program {
+    struct gpu *gpu;               // borrowed
+    const struct problem *problem; // borrowed
+    enum manifest_role role;
+    struct cuda_object object;
+    struct program_module *module; // one for each variant or image
+    size_t module_count;
+    struct manifest *manifest;                           // of a sealed source; else NULL
+    struct guarded_buffer scratch[MANIFEST_SCRATCH_MAX]; // that it asks for, in the arena `open`
+    struct arena *memory; // of a recording: where its memory is; else NULL
+    cu_pointer *content;  // of a recording: where its contents are in the arena `judge`; 0: nowhere
+    // For the case that program_prepare was called with last:
+    struct program_launch *launch;
+    size_t launch_count;
+    struct program_area area[PROGRAM_AREAS_MAX]; // in the order of their addresses
+    size_t area_count;
+    // Where the results of outputs are that a run does not leave in their tensor; 0 bytes: it does.
+    // Whoever runs the program copies them there.
+    struct guarded_buffer result[PROBLEM_TENSOR_MAX];
+    size_t local_bytes; // most local memory that a thread of the launches has
+};
+
+// Reads a packed cuda_object. Loads nothing onto the GPU yet. `memory` is for a recording, whose
+// addresses it must have: an arena that no other program uses at the same time, but one of the same
+// object. It is opened when it is not; NULL: recordings are refused. problem, gpu and memory must
+// outlive the program.
+MUST_CHECK int program_create(struct program **ret, struct gpu *gpu, const struct problem *problem,
+                              enum manifest_role role, const struct bytes *object,
+                              struct arena *memory, struct err *err);
+void program_free(struct program *program); // NULL is fine
+
+// Makes the launches of a case: loads modules if needed, places memory, sets parameters. The
+// tensors must stay where they are, and whoever owns the arenas must not rewind them, until the
+// next call. The memory is not filled. Returns 0, PROGRAM_UNFIT or an error.
+MUST_CHECK int program_prepare(struct program *program, const struct shape_case *shape,
+                               const struct program_tensors *tensors, struct err *err);
+// Appends what holds the pattern while the program does not run: its areas without those of
+// FILL_KEPT, or with `guards` the zones round all of them. Returns false when the list is full.
+bool program_zones(const struct program *program, bool guards, struct gpu_zones *zones);
+// Queues clearing the areas that a run must find cleared. The others must hold the pattern.
+MUST_CHECK int program_clear(struct program *program, struct err *err);
+// Queues giving the device variables of all loaded modules the values from when they were loaded,
+// and the areas of FILL_KEPT what they hold. Reads the arena `judge`.
+MUST_CHECK int program_restore(struct program *program, struct err *err);
+// Queues the launches. Returns 0, PROGRAM_UNFIT or an error.
+MUST_CHECK int program_run(struct program *program, struct err *err);
+
+#endif

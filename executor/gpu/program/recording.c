@@ -1,0 +1,245 @@
+#include "executor/gpu/program/recording.h"
+#include "executor/gpu/arena.h"
+#include "executor/gpu/compile/cubin.h"
+#include "executor/gpu/gpu.h"
+#include <elf.h>
+#include <string.h>
+
+#define GRID_MAX 0x7fffffffu
+#define BLOCK_THREADS_MAX 1024
+#define CLUSTER_MAX 16          // blocks
+#define SMEM_MAX (1024u * 1024) // bytes; a GPU says itself when it has less
+
+// A container of several images: its header, as nvcc and the driver know it.
+#define CONTAINER_MAGIC 0xba55ed50u
+struct container_header {
+    uint32_t magic;
+    uint16_t version, header_bytes;
+    uint64_t payload_bytes;
+};
+
+// ---- images ----
+
+static int check_image(const struct recorded_image *image, size_t number, struct err *err)
+{
+    struct container_header header;
+    const struct bytes *data = &image->data;
+
+    if (data->len >= sizeof(header)) {
+        memcpy(&header, data->data, sizeof(header));
+        if (header.magic == CONTAINER_MAGIC && header.header_bytes >= sizeof(header) &&
+            header.payload_bytes <= data->len &&
+            header.header_bytes <= data->len - header.payload_bytes) {
+            return 0;
+        }
+    }
+    uint64_t code, constants;
+    struct err why = ERR_INIT;
+    if (data->len >= SELFMAG && memcmp(data->data, ELFMAG, SELFMAG) == 0) {
+        if (cubin_sizes(data, &code, &constants, &why) == 0) {
+            return 0;
+        }
+        return err_set(err, ERR_INVALID, "image %zu: %s", number, why.text);
+    }
+    return err_set(err, ERR_INVALID, "image %zu is neither a cubin nor a container of them",
+                   number);
+}
+
+// ---- nodes ----
+
+static int check_kernel(const struct cuda_recording *recording, const struct recorded_node *node,
+                        struct err *err)
+{
+    const uint64_t *shape = node->shape;
+
+    if (node->image >= recording->images_count || !node->symbol || node->symbol[0] == '\0') {
+        return err_set(err, ERR_INVALID, "a kernel has no image or no name");
+    }
+    if (node->shape_count != RECORDED_SHAPE) {
+        return err_set(err, ERR_INVALID, "%.80s has no shape", node->symbol);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        if (shape[i] < 1 || shape[i] > GRID_MAX || shape[3 + i] < 1 ||
+            shape[3 + i] > BLOCK_THREADS_MAX || shape[6 + i] > CLUSTER_MAX) {
+            return err_set(err, ERR_INVALID, "%.80s has extents that no launch has", node->symbol);
+        }
+    }
+    if (shape[3] * shape[4] * shape[5] > BLOCK_THREADS_MAX ||
+        shape[6] * shape[7] * shape[8] > CLUSTER_MAX || node->smem > SMEM_MAX) {
+        return err_set(err, ERR_INVALID, "%.80s has a block or cluster that is too large",
+                       node->symbol);
+    }
+    return 0;
+}
+
+static int check_fill(const struct recorded_node *node, struct err *err)
+{
+    bool width = node->width == 1 || node->width == 2 || node->width == 4;
+
+    return width && node->bytes > 0 && node->bytes % node->width == 0
+               ? 0
+               : err_set(err, ERR_INVALID, "memory is filled with values of a wrong size");
+}
+
+static int check_node(const struct cuda_recording *recording, const struct recorded_case *of,
+                      size_t number, struct err *err)
+{
+    const struct recorded_node *node = &of->nodes[number];
+
+    for (size_t i = 0; i < node->after_count; i++) {
+        if (node->after[i] >= number) {
+            return err_set(err, ERR_INVALID, "node %zu comes after node %llu", number,
+                           (unsigned long long)node->after[i]);
+        }
+    }
+    switch (node->kind) {
+    case RECORDED_KERNEL:
+        return check_kernel(recording, node, err);
+    case RECORDED_FILL:
+        return check_fill(node, err);
+    case RECORDED_COPY:
+        return node->bytes > 0 ? 0 : err_set(err, ERR_INVALID, "a copy has no bytes");
+    default:
+        return err_set(err, ERR_INVALID, "node %zu is of kind %llu, which there is not", number,
+                       (unsigned long long)node->kind);
+    }
+}
+
+// ---- memory ----
+
+static int check_pieces(const struct cuda_recording *recording, const struct recorded_block *block,
+                        struct err *err)
+{
+    uint64_t end = 0;
+
+    for (size_t i = 0; i < block->pieces_count; i++) {
+        const struct recorded_piece *piece = &block->pieces[i];
+
+        if (piece->content >= recording->contents_count) {
+            return err_set(err, ERR_INVALID, "a block has a content that there is not");
+        }
+        uint64_t bytes = recording->contents[piece->content].data.len;
+        if (piece->at < end || bytes > block->bytes || piece->at > block->bytes - bytes) {
+            return err_set(err, ERR_INVALID, "a piece does not lie in its block");
+        }
+        end = piece->at + bytes;
+    }
+    return 0;
+}
+
+// Blocks are as far apart as areas of an arena, so that writes outside them are found.
+static int check_blocks(const struct cuda_recording *recording, const struct recorded_case *of,
+                        struct err *err)
+{
+    uint64_t least = recording->base + GUARD_BYTES, most = recording->base + RECORDING_BYTES_MAX;
+
+    for (size_t i = 0; i < of->blocks_count; i++) {
+        const struct recorded_block *block = &of->blocks[i];
+
+        if (block->bytes == 0 || block->at % ARENA_ALIGN != 0 || block->at < least ||
+            block->at >= most || block->bytes > most - block->at) {
+            return err_set(err, ERR_INVALID, "a block lies where no block may be");
+        }
+        least = block->at + block->bytes + GUARD_BYTES;
+        int rc = check_pieces(recording, block, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+// ---- cases ----
+
+static size_t int_count(const struct problem *problem)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < problem->param_count; i++) {
+        count += problem->param[i].type == PARAM_INT;
+    }
+    return count;
+}
+
+static int check_case(const struct cuda_recording *recording, const struct problem *problem,
+                      const struct recorded_case *of, struct err *err)
+{
+    if (of->values_count != int_count(problem) || of->tensors_count != problem->tensor_count ||
+        (of->outputs_count != 0 && of->outputs_count != problem->tensor_count)) {
+        return err_set(err, ERR_INVALID, "a case is not one of the problem");
+    }
+    if (of->nodes_count == 0) {
+        return err_set(err, ERR_INVALID, "nothing was launched for a case");
+    }
+    int rc = check_blocks(recording, of, err);
+    for (size_t i = 0; i < of->nodes_count && rc == 0; i++) {
+        rc = check_node(recording, of, i, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    for (size_t i = 0; i < of->outputs_count; i++) {
+        if (of->outputs[i] != 0 && (problem->tensor[i].direction != DIRECTION_OUT ||
+                                    !recording_holds(of, of->outputs[i], 1))) {
+            return err_set(err, ERR_INVALID, "a result lies where no result may be");
+        }
+    }
+    return 0;
+}
+
+int recording_check(const struct cuda_recording *recording, const struct problem *problem,
+                    struct err *err)
+{
+    uint64_t number = (recording->base - ARENA_RECORDED) / ARENA_RECORDED_STEP;
+    int rc = 0;
+
+    if (recording->base < ARENA_RECORDED || number >= GPU_RECORDINGS ||
+        (recording->base - ARENA_RECORDED) % ARENA_RECORDED_STEP != 0) {
+        return err_set(err, ERR_INVALID, "the recording is of other addresses");
+    }
+    for (size_t i = 0; i < recording->contents_count; i++) {
+        if (recording->contents[i].data.len == 0) {
+            return err_set(err, ERR_INVALID, "content %zu is empty", i);
+        }
+    }
+    for (size_t i = 0; i < recording->images_count && rc == 0; i++) {
+        rc = check_image(&recording->images[i], i, err);
+    }
+    for (size_t i = 0; i < recording->cases_count && rc == 0; i++) {
+        rc = check_case(recording, problem, &recording->cases[i], err);
+    }
+    return rc != 0 ? err_wrap(err, "the recording cannot be replayed") : 0;
+}
+
+const struct recorded_case *recording_find(const struct cuda_recording *recording,
+                                           const struct problem *problem,
+                                           const struct shape_case *shape)
+{
+    for (size_t c = 0; c < recording->cases_count; c++) {
+        const struct recorded_case *of = &recording->cases[c];
+        size_t at = 0;
+        bool same = true;
+
+        for (size_t i = 0; i < problem->param_count; i++) {
+            if (problem->param[i].type == PARAM_INT) {
+                same = same && (int64_t)of->values[at++] == shape->i[i];
+            }
+        }
+        if (same) {
+            return of;
+        }
+    }
+    return NULL;
+}
+
+bool recording_holds(const struct recorded_case *of, uint64_t at, uint64_t bytes)
+{
+    for (size_t i = 0; i < of->blocks_count; i++) {
+        const struct recorded_block *block = &of->blocks[i];
+
+        if (at >= block->at && bytes <= block->bytes && at - block->at <= block->bytes - bytes) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,29 @@
+// Reading a recording: what a candidate with host code of its own has launched, case by case. It
+// comes out of a process in which the candidate has run, so nothing in it is true until it has been
+// checked. executor/gpu/record and executor/gpu/program use it. Pure.
+#ifndef EXECUTOR_GPU_PROGRAM_RECORDING_H
+#define EXECUTOR_GPU_PROGRAM_RECORDING_H
+
+#include "common/err.h"
+#include "problem/problem.h"
+#include "proto/messages.h"
+#include "proto/recorded.h"
+
+#define RECORDING_BYTES_MAX ((uint64_t)64 << 30) // of the memory of a case, with what lies between
+
+// Checks everything that does not need a GPU: that the base is one of those that recordings have,
+// numbers of images, contents and nodes, extents of launches, places of blocks and of their pieces,
+// and that images are as long as they say, because a driver is not told how long they are. A
+// recording that passes can be replayed without reading or writing memory of the host that is not
+// its own. What its kernels do on the GPU is theirs, as with any candidate. ERR_INVALID says what
+// is wrong.
+MUST_CHECK int recording_check(const struct cuda_recording *recording,
+                               const struct problem *problem, struct err *err);
+// Returns the case with these values of int parameters, NULL when there is none.
+const struct recorded_case *recording_find(const struct cuda_recording *recording,
+                                           const struct problem *problem,
+                                           const struct shape_case *shape);
+// Whether all of the range lies in one block of the case.
+bool recording_holds(const struct recorded_case *of, uint64_t at, uint64_t bytes);
+
+#endif

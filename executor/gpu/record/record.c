@@ -1,0 +1,362 @@
+#include "executor/gpu/record/record.h"
+#include "common/clock.h"
+#include "executor/compile_result.h"
+#include "executor/fact_list.h"
+#include "executor/gpu/cases.h"
+#include "executor/gpu/compile/cubin.h"
+#include "executor/gpu/input_set.h"
+#include "executor/gpu/program/recording.h"
+#include "executor/gpu/record/features.h"
+#include "problem/problem.h"
+#include "proto/verdict.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Wall time that a candidate may take, as a multiple of the processor time that it may.
+#define WALL_FACTOR 3.0
+#define MEMORY_MAX ((uint64_t)16 << 30) // of the GPU, for what a candidate allocates
+#define REPLY_MAX ((size_t)48 << 20)
+#define NOT_RECORDED "this host records no candidates that have host code of their own: "
+
+struct session {
+    const struct compile_plan *plan;
+    struct problem *problem;
+    struct compiled *compiled; // part of the caller's outcome
+    size_t l2_bytes;
+    struct shape_case shape[GPU_CASES_MAX];
+    size_t shape_count;
+};
+
+// ---- the request ----
+
+static json_t *tensor_json(const struct tensor *tensor)
+{
+    static const char *const direction[] = {
+        [DIRECTION_IN] = "in", [DIRECTION_OUT] = "out", [DIRECTION_INOUT] = "inout"};
+    static const char *const distribution[] = {
+        [VALUES_NORMAL] = "normal",  [VALUES_UNIFORM] = "uniform", [VALUES_INTEGERS] = "integers",
+        [VALUES_ZIPF] = "zipf",      [VALUES_WIDE] = "wide",       [VALUES_SORTED] = "sorted",
+        [VALUES_ONE_HOT] = "one-hot"};
+
+    return json_pack("{s:s, s:s, s:s, s:{s:s, s:[f, f]}}", "name", tensor->name, "direction",
+                     direction[tensor->direction], "dtype", dtype_name(tensor->dtype), "values",
+                     "distribution", distribution[tensor->distribution], "value", tensor->value[0],
+                     tensor->value[1]);
+}
+
+static int shape_json(const struct tensor *tensor, const struct shape_case *shape, json_t *out,
+                      struct err *err)
+{
+    int rc = 0;
+
+    for (size_t axis = 0; axis < tensor->rank && rc == 0; axis++) {
+        int64_t extent = 0;
+
+        rc = expr_eval(&extent, tensor->shape[axis], shape->i, err);
+        json_array_append_new(out, json_integer(extent));
+    }
+    return rc;
+}
+
+static int case_json(const struct session *s, const struct shape_case *shape, json_t *out,
+                     struct err *err)
+{
+    const struct problem *problem = s->problem;
+    json_t *values = json_object(), *shapes = json_array(), *addresses = json_array();
+    json_t *bytes = json_array();
+    cu_pointer at[PROBLEM_TENSOR_MAX];
+    struct tensor_sizes sizes;
+
+    json_object_set_new(out, "values", values);
+    json_object_set_new(out, "shapes", shapes);
+    json_object_set_new(out, "addresses", addresses);
+    json_object_set_new(out, "bytes", bytes);
+    int rc = tensor_sizes_of(problem, shape, &sizes, err);
+    if (rc != 0) {
+        return rc;
+    }
+    gpu_tensor_addresses(s->l2_bytes, sizes.bytes, problem->tensor_count, at);
+    for (size_t i = 0; i < problem->param_count; i++) {
+        json_object_set_new(values, problem->param[i].name,
+                            problem->param[i].type == PARAM_INT ? json_integer(shape->i[i])
+                                                                : json_real(shape->f[i]));
+    }
+    for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
+        json_t *extents = json_array();
+
+        json_array_append_new(shapes, extents);
+        json_array_append_new(addresses, json_integer((json_int_t)at[t]));
+        json_array_append_new(bytes, json_integer((json_int_t)sizes.bytes[t]));
+        rc = shape_json(&problem->tensor[t], shape, extents, err);
+    }
+    return rc;
+}
+
+static uint64_t base_of(const struct compile_plan *plan)
+{
+    return ARENA_RECORDED + (plan->role == COMPILE_CANDIDATE ? ARENA_RECORDED_STEP : 0);
+}
+
+// Makes the request. *ret_source_is_text is false when the source is no UTF-8.
+static int make_request(const struct session *s, struct bytes *ret, bool *ret_source_is_text,
+                        struct err *err)
+{
+    const struct compile_plan *plan = s->plan;
+    const struct problem *problem = s->problem;
+    json_t *request = json_object(), *tensors = json_array(), *params = json_array();
+    json_t *cases = json_array();
+    json_t *source = json_stringn((const char *)plan->source.data, plan->source.len);
+    int rc = 0;
+
+    *ret_source_is_text = source;
+    json_object_set_new(request, "source", source ? source : json_string(""));
+    json_object_set_new(request, "problem", json_string(problem->name));
+    json_object_set_new(request, "device", json_string(plan->device ? plan->device : "0"));
+    json_object_set_new(request, "library", json_string(RECORDER_LIBRARY));
+    json_object_set_new(request, "base", json_integer((json_int_t)base_of(plan)));
+    json_object_set_new(request, "memory", json_integer((json_int_t)MEMORY_MAX));
+    json_object_set_new(request, "cpu_seconds", json_real(ceil(plan->max_seconds)));
+    json_object_set_new(request, "tensors", tensors);
+    json_object_set_new(request, "params", params);
+    json_object_set_new(request, "cases", cases);
+    for (size_t t = 0; t < problem->tensor_count; t++) {
+        json_array_append_new(tensors, tensor_json(&problem->tensor[t]));
+    }
+    for (size_t i = 0; i < problem->param_count; i++) {
+        json_array_append_new(params,
+                              json_pack("{s:s, s:s}", "name", problem->param[i].name, "type",
+                                        problem->param[i].type == PARAM_INT ? "int" : "f64"));
+    }
+    for (size_t i = 0; i < s->shape_count && rc == 0; i++) {
+        json_t *one = json_object();
+
+        json_array_append_new(cases, one);
+        rc = case_json(s, &s->shape[i], one, err);
+    }
+    if (rc == 0) {
+        char *text = json_dumps(request, JSON_COMPACT);
+
+        *ret = (struct bytes){.data = (unsigned char *)text, .len = text ? strlen(text) : 0};
+        rc = text ? 0 : err_set(err, ERR_INTERNAL, "a request to the recorder");
+    }
+    json_decref(request);
+    return rc;
+}
+
+// ---- the reply ----
+
+static void refuse_end(const struct session *s, const struct recorder_report *report)
+{
+    double limit = WALL_FACTOR * s->plan->max_seconds;
+    char *end;
+
+    switch (report->end) {
+    case RECORDER_TIMEOUT:
+        compile_result_refuse(
+            s->compiled, VERDICT_REJECTED,
+            xasprintf("it did not end within %g seconds while it was recorded; it may not wait",
+                      limit));
+        return;
+    case RECORDER_LARGE:
+        compile_result_refuse_large(s->compiled, s->plan);
+        return;
+    default:
+        break;
+    }
+    if (report->cpu_seconds >= s->plan->max_seconds) {
+        compile_result_refuse_slow(s->compiled, s->plan);
+        return;
+    }
+    end = compile_result_end(report->status);
+    compile_result_refuse(s->compiled, VERDICT_CRASH,
+                          xasprintf("its process %s while it was recorded", end));
+    free(end);
+}
+
+// Adds the variables of cubins, which are given back what they held after each launch.
+static int find_globals(struct cuda_recording *recording, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < recording->images_count && rc == 0; i++) {
+        struct recorded_image *image = &recording->images[i];
+
+        for (size_t k = 0; k < image->globals_count; k++) { // those that it names itself
+            message_clear(&cuda_global_message, &image->globals[k]);
+        }
+        free(image->globals);
+        image->globals = NULL;
+        image->globals_count = 0;
+        if (image->data.len > 4 && memcmp(image->data.data, "\177ELF", 4) == 0) {
+            rc = cubin_globals(&image->data, &image->globals, &image->globals_count, err);
+        }
+    }
+    return rc;
+}
+
+// Whether every case that will be asked for is there, with the addresses that were given.
+static int check_cases(const struct session *s, const struct cuda_recording *recording,
+                       struct err *err)
+{
+    if (recording->base != base_of(s->plan)) {
+        return err_set(err, ERR_INVALID, "the recording is of other addresses");
+    }
+    for (size_t i = 0; i < s->shape_count; i++) {
+        if (!recording_find(recording, s->problem, &s->shape[i])) {
+            return err_set(err, ERR_INVALID, "a case has not been recorded");
+        }
+    }
+    return 0;
+}
+
+static int take_recording(const struct session *s, struct record_reply *reply, struct bytes *ret,
+                          struct err *err)
+{
+    struct cuda_object object;
+    struct strbuf packed;
+    struct err why = ERR_INIT;
+    int rc = recording_check(reply->recording, s->problem, &why);
+
+    if (rc == 0) {
+        rc = check_cases(s, reply->recording, &why);
+    }
+    if (rc == 0) {
+        rc = find_globals(reply->recording, &why);
+    }
+    if (rc != 0) {
+        compile_result_refuse(s->compiled, VERDICT_REJECTED, xstrdup(why.text));
+        return 0;
+    }
+    message_init(&cuda_object_message, &object);
+    object.source = s->plan->source;
+    object.target = s->plan->target;
+    object.recording = reply->recording;
+    record_features(reply->recording, s->problem, &s->shape[0], s->plan->facts,
+                    s->plan->facts_count, &s->compiled->features, &s->compiled->features_count);
+    strbuf_init(&packed, (size_t)64 << 20);
+    rc = message_pack(&cuda_object_message, &object, &packed, err);
+    if (rc == 0 && (packed.truncated || packed.len > s->plan->max_output)) {
+        compile_result_refuse_large(s->compiled, s->plan);
+    } else if (rc == 0) {
+        s->compiled->object = digest_of(packed.data, packed.len);
+        *ret = strbuf_detach_bytes(&packed);
+    }
+    strbuf_release(&packed);
+    return rc;
+}
+
+static enum verdict verdict_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum verdict verdict;
+    } row[] = {{"compile-error", VERDICT_COMPILE_ERROR},
+               {"rejected", VERDICT_REJECTED},
+               {"crash", VERDICT_CRASH}};
+
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        if (strcmp(name, row[i].name) == 0) {
+            return row[i].verdict;
+        }
+    }
+    return VERDICT_REJECTED;
+}
+
+static int take_reply(const struct session *s, const struct bytes *packed, struct bytes *ret,
+                      struct err *err)
+{
+    struct record_reply reply;
+    struct err why = ERR_INIT;
+    int rc = 0;
+
+    if (message_read(&record_reply_message, &reply, packed->data, packed->len, &why) != 0) {
+        compile_result_refuse(s->compiled, VERDICT_REJECTED,
+                              xasprintf("what was recorded makes no sense: %s", why.text));
+        return 0;
+    }
+    if (reply.failure) {
+        rc = err_set(err, ERR_SYSTEM, "the recorder has failed: %.600s", reply.failure);
+    } else if (reply.recording && !reply.verdict) {
+        rc = take_recording(s, &reply, ret, err);
+    } else {
+        char *reason = xstrdup(reply.reason ? reply.reason : "");
+
+        compile_result_clean(reason, strlen(reason));
+        compile_result_refuse(s->compiled, verdict_of(reply.verdict ? reply.verdict : ""), reason);
+    }
+    message_clear(&record_reply_message, &reply);
+    return rc;
+}
+
+// ---- the whole ----
+
+static int ask(const struct session *s, struct recorder *recorder, struct bytes *ret,
+               struct err *err)
+{
+    const struct compile_plan *plan = s->plan;
+    struct bytes request = {.data = NULL}, reply = {.data = NULL};
+    struct err why = ERR_INIT;
+    bool is_text;
+    int rc = make_request(s, &request, &is_text, err);
+
+    if (rc != 0 || !is_text) {
+        if (rc == 0) {
+            compile_result_refuse(s->compiled, VERDICT_COMPILE_ERROR,
+                                  xstrdup("it is no UTF-8 text"));
+        }
+        goto out;
+    }
+    if (recorder_start(recorder, plan->python ? plan->python : "python3", plan->sandbox_off,
+                       &why) != 0) {
+        rc = err_set(err, ERR_UNSUPPORTED, NOT_RECORDED "%.700s", why.text);
+        goto out;
+    }
+    struct recorder_report report;
+    rc = recorder_ask(recorder, &request, WALL_FACTOR * plan->max_seconds, REPLY_MAX, &report,
+                      &reply, err);
+    if (rc != 0) {
+        goto out;
+    }
+    if (report.end == RECORDER_DONE) {
+        rc = take_reply(s, &reply, ret, err);
+    } else {
+        refuse_end(s, &report);
+    }
+out:
+    bytes_clear(&request);
+    bytes_clear(&reply);
+    return rc;
+}
+
+int record_cuda(const struct compile_plan *plan, struct recorder *recorder,
+                struct compile_outcome *ret, struct err *err)
+{
+    struct session s = {.plan = plan};
+    uint64_t begin = clock_now_ns(&clock_system);
+    double l2_bytes = fact_list_find(plan->facts, plan->facts_count, "l2_bytes");
+
+    if (!plan->target || !plan->problem.data) {
+        return err_set(err, ERR_INVALID, "the plan has no target or no problem");
+    }
+    int rc = problem_parse(&s.problem, (const char *)plan->problem.data, plan->problem.len,
+                           "problem.json", err);
+    if (rc != 0) {
+        return rc;
+    }
+    message_init(&compile_outcome_message, ret);
+    s.compiled = ret->compiled = xmalloc(sizeof(*ret->compiled));
+    message_init(&compiled_message, s.compiled);
+    s.l2_bytes = l2_bytes > 0 ? (size_t)l2_bytes : 0;
+    s.shape_count = gpu_cases(s.problem, (enum compile_role)plan->role, plan->hidden_seed, s.shape);
+    rc = ask(&s, recorder, &ret->object, err);
+    if (rc == 0) {
+        s.compiled->seconds = clock_seconds(clock_now_ns(&clock_system) - begin);
+        s.compiled->sandbox = xstrdup(plan->sandbox_off ? "off" : "on");
+    } else {
+        message_clear(&compile_outcome_message, ret);
+    }
+    problem_free(s.problem);
+    return rc;
+}

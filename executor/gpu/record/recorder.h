@@ -1,0 +1,63 @@
+// The recorder: a process in a sandbox with a Python interpreter that has PyTorch imported, which
+// forks a child for each candidate; the child runs the candidate on the GPU and writes what it has
+// launched (executor/recorder). executor/gpu/record/record.c calls it. It must not know plans and
+// problems. This side trusts nothing that comes out of it.
+#ifndef EXECUTOR_GPU_RECORD_RECORDER_H
+#define EXECUTOR_GPU_RECORD_RECORDER_H
+
+#include "common/err.h"
+#include "common/mem.h"
+#include "executor/sandbox/zygote.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define RECORDER_PATH_MAX 512
+
+struct recorder {
+    struct sandbox_filter filter; // not built yet when its program is NULL
+    struct zygote zygote;         // socket -1: there is none
+    bool sandbox_off;
+    char python[RECORDER_PATH_MAX]; // the interpreter
+    pid_t pid;                      // of the process that forks; 0: it is not running
+    int control;                    // to it; -1: none
+    char folder[64];                // without a sandbox: its working directory; "": none
+    char version[256];              // what it says about itself: "python 3.12.3, torch 2.11.0"
+};
+
+// How one recording has ended.
+enum recorder_end {
+    RECORDER_DONE,    // there is a reply, which may be anything
+    RECORDER_DIED,    // the candidate's process ended without one
+    RECORDER_TIMEOUT, // it did not end in time
+    RECORDER_LARGE,   // its reply is larger than `most`
+};
+
+struct recorder_report {
+    enum recorder_end end;
+    int status;         // wait status of the candidate's process
+    double cpu_seconds; // that it and its children have used
+};
+
+#define RECORDER_INIT                                                                              \
+    {                                                                                              \
+        .zygote = {.socket = -1}, .control = -1                                                    \
+    }
+
+// Starts the interpreter unless it runs already, as asked for. Takes seconds: it imports PyTorch.
+// ERR_UNSUPPORTED says what the interpreter lacks, ERR_SANDBOX what the sandbox does.
+MUST_CHECK int recorder_start(struct recorder *recorder, const char *python, bool sandbox_off,
+                              struct err *err);
+// Ends it, with everything that it has started.
+void recorder_stop(struct recorder *recorder);
+
+// Has a request recorded. *ret, the reply, is set when ret_report->end is RECORDER_DONE; the caller
+// clears it. After `seconds` it is given up, and the next recorder_start starts another one. An
+// error is a failure of the machine.
+MUST_CHECK int recorder_ask(struct recorder *recorder, const struct bytes *request, double seconds,
+                            size_t most, struct recorder_report *ret_report, struct bytes *ret,
+                            struct err *err);
+
+// Where the library lies for the process that records, whose memory comes from it.
+#define RECORDER_LIBRARY "/proc/self/fd/4"
+
+#endif

@@ -1,0 +1,79 @@
+"""Records what a candidate with host code of its own launches on a GPU, case by case.
+
+Runs inside a jail, with recorder.so loaded before everything else. The first process has PyTorch
+imported and has never touched the GPU. For each request it forks a child, which runs the candidate
+and writes what it has recorded to a pipe; so no candidate finds anything of another one's. A request
+is one byte on the socket with two descriptors: a file with the request (JSON) and the pipe. After
+it the parent answers with the child's wait status.
+
+A candidate is one of
+  custom_kernel(data)   data: all tensors of the problem, in its order, then its numbers
+  class ModelNew        forward(inputs...), then the numbers, as far as it has parameters for them;
+                        get_init_inputs() gives the arguments of its constructor
+  a function with the problem's name, whose parameters have names of its tensors and parameters
+A result is what is returned, or where nothing is returned what was written to the output tensors.
+
+Nothing that this process writes is believed: executor/gpu/record checks it.
+"""
+import contextlib
+import ctypes
+import importlib.util
+import inspect
+import json
+import os
+import resource
+import signal
+import socket
+import struct
+import sys
+import traceback
+
+SOURCE = "candidate.py"
+WARM_UPS = 3
+PIECE = 4096  # bytes: what is not zero is kept in pieces of this size
+COMPILE_ERROR, REJECTED, CRASH = "compile-error", "rejected", "crash"
+
+
+class Refusal(Exception):
+    """The candidate cannot be recorded: a verdict and a sentence."""
+
+    def __init__(self, verdict, reason):
+        super().__init__(reason)
+        self.verdict, self.reason = verdict, reason
+
+
+def pack(value, out):
+    if isinstance(value, bool):
+        out.append(b"\xc3" if value else b"\xc2")
+    elif isinstance(value, int):
+        value &= (1 << 64) - 1
+        if value < 128:
+            out.append(bytes([value]))
+        elif value < 1 << 32:
+            out.append(b"\xce" + struct.pack(">I", value))
+        else:
+            out.append(b"\xcf" + struct.pack(">Q", value))
+    elif isinstance(value, str):
+        data = value.encode("utf-8", "replace")
+        out.append(b"\xdb" + struct.pack(">I", len(data)) + data)
+    elif isinstance(value, (bytes, bytearray, memoryview)):
+        out.append(b"\xc6" + struct.pack(">I", len(value)))
+        out.append(value)
+    elif isinstance(value, list):
+        out.append(b"\xdd" + struct.pack(">I", len(value)))
+        for each in value:
+            pack(each, out)
+    else:  # a message: its keys in order, without what is absent
+        value = {key: each for key, each in sorted(value.items()) if each is not None and each != []}
+        out.append(b"\xdf" + struct.pack(">I", len(value)))
+        for key, each in value.items():
+            pack(key, out)
+            pack(each, out)
+
+
+def send(pipe, message):
+    out = []
+    pack(message, out)
+    with os.fdopen(pipe, "wb") as file:
+        for each in out:
+            file.write(each)

@@ -1,0 +1,167 @@
+
+
+# ---- recording a candidate; the fourth part of the script ----
+
+class Recorder:
+    def __init__(self, request):
+        import torch
+
+        self.torch, self.request, self.driver = torch, request, Driver()
+        self.used, self.contents, self.cases = {}, {}, []
+        self.base = request["base"]
+        self.driver.enter_context()
+        self.open_memory()
+        self.stream = torch.cuda.Stream()
+
+    def open_memory(self):
+        places = [(at, at + size) for of in self.request["cases"] for at, size in zip(of["addresses"], of["bytes"])]
+        step = 2 << 20
+        begin = min(at for at, _ in places) // step * step
+        end = -(-max(end for _, end in places) // step) * step
+        torch = self.torch
+        result = self.driver.ours.kr_open(self.base, self.request["memory"], begin, end - begin)
+        if result != 0:
+            raise RuntimeError(f"the addresses of the recording cannot be had: CUDA error {result}")
+        allocator = torch.cuda.memory.CUDAPluggableAllocator(self.request["library"], "kr_malloc", "kr_free")
+        torch.cuda.memory.change_current_allocator(allocator)
+
+    def load(self):
+        spec = importlib.util.spec_from_file_location("candidate", SOURCE)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["candidate"] = module
+        spec.loader.exec_module(module)
+        return module
+
+    def tensors_of(self, of):
+        torch, made = self.torch, []
+        for described, shape, address in zip(self.request["tensors"], of["shapes"], of["addresses"]):
+            dtype = torch_dtype(torch, described["dtype"])
+            tensor = make_tensor(torch, self.driver, dtype, shape, address)
+            made.append(tensor)
+        self.fill_inputs(made)
+        return made
+
+    def fill_inputs(self, tensors):
+        self.torch.manual_seed(1)
+        for tensor, described in zip(tensors, self.request["tensors"]):
+            if described["direction"] == "out":
+                tensor.zero_()
+            else:
+                fill_tensor(self.torch, tensor, described["values"])
+
+    def record_case(self, candidate, of):
+        torch = self.torch
+        tensors, numbers = self.tensors_of(of), of["values"]
+        torch.cuda.synchronize()
+        with torch.no_grad(), self.as_default_stream():
+            with torch.cuda.stream(self.stream):
+                candidate.prepare()
+                for _ in range(WARM_UPS):
+                    candidate.results(candidate.call(tensors, numbers), tensors)
+                self.stream.synchronize()
+            graph = torch.cuda.CUDAGraph(keep_graph=True)
+            self.driver.ours.kr_record(1)
+            try:
+                with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
+                    results = candidate.results(candidate.call(tensors, numbers), tensors)
+            except Exception as error:
+                raise explain(error, True) from error
+            finally:
+                self.driver.ours.kr_record(0)
+        torch.cuda.synchronize()
+        images = self.driver.images()
+        nodes = Graph(self.driver, graph.raw_cuda_graph(), images).read(self.used)
+        if not nodes:
+            raise Refusal(REJECTED, "it launches nothing")
+        end, begin, at = self.driver.state()[:3]
+        persistent = self.keep(graph, tensors, results, end)
+        blocks = [{1: self.base + 16384, 2: end - 16384, 3: True, 4: persistent}] if end > 16384 else []
+        if at > begin:
+            blocks.append({1: self.base + begin, 2: at - begin})
+        outputs = [0 if results.get(i) is None else results[i].data_ptr() for i in range(len(tensors))]
+        ints = [numbers[p["name"]] for p in self.request["params"] if p["type"] == "int"]
+        self.cases.append({1: ints, 2: nodes, 3: blocks, 4: of["addresses"], 5: outputs})
+
+    @contextlib.contextmanager
+    def as_default_stream(self):
+        """What is launched without a stream goes to the one that is recorded."""
+        self.driver.ours.kr_stream(self.stream.cuda_stream)
+        try:
+            yield
+        finally:
+            self.driver.ours.kr_stream(None)
+
+    def outcome(self, graph, tensors, results):
+        """Runs the graph and returns its outputs as bytes."""
+        self.fill_inputs(tensors)
+        self.torch.cuda.synchronize()
+        graph.replay()
+        self.torch.cuda.synchronize()
+        found = []
+        for i, (tensor, described) in enumerate(zip(tensors, self.request["tensors"])):
+            if described["direction"] != "in":
+                result = tensor if results.get(i) is None else results[i]
+                found.append(self.driver.read(result.data_ptr(), result.numel() * result.element_size()))
+        return found
+
+    def keep(self, graph, tensors, results, end):
+        """Pieces of the memory that was there before which the result depends on.
+
+        Each piece of memory that was allocated is cleared in turn. What changes nothing by that is not
+        kept; what does is."""
+        ranges = self.driver.ranges()
+        saved = {begin: self.driver.read(self.base + begin, count) for begin, count in ranges}
+        filled = [(begin, count) for begin, count in ranges if saved[begin].count(0) < count]
+        if not filled:
+            return []
+        usual = self.outcome(graph, tensors, results)
+        steady = usual == self.outcome(graph, tensors, results)
+
+        def matters(some):
+            for begin, _ in ranges:
+                self.driver.write(self.base + begin, saved[begin])
+            for begin, count in some:
+                self.driver.clear(self.base + begin, count)
+            return self.outcome(graph, tensors, results) != usual
+
+        kept = filled
+        if steady and not matters(filled):
+            kept = []
+        elif steady and len(filled) <= 256:
+            kept = [each for each in filled if matters([each])]
+        for begin, _ in ranges:
+            self.driver.write(self.base + begin, saved[begin])
+        return [piece for begin, _ in kept for piece in self.pieces(begin, saved[begin])]
+
+    def pieces(self, begin, data):
+        zero, found, at = bytes(PIECE), [], 0
+        while at < len(data):
+            if data[at:at + PIECE] == zero[:len(data) - at]:
+                at += PIECE
+                continue
+            start = at
+            while at < len(data) and data[at:at + PIECE] != zero[:len(data) - at]:
+                at += PIECE
+            content = data[start:min(at, len(data))]
+            number = self.contents.setdefault(content, len(self.contents))
+            found.append({1: begin - 16384 + start, 2: number})
+        return found
+
+    def message(self):
+        images = self.driver.images()
+        used = sorted(self.used, key=self.used.get)
+        return {1: self.base, 2: [{1: ctypes.string_at(images[i].data, images[i].bytes)} for i in used],
+                3: [{1: each} for each in self.contents], 4: self.cases}
+
+    def run(self):
+        with open(SOURCE, "w", encoding="utf-8") as file:
+            file.write(self.request["source"])
+        try:
+            candidate = Candidate(self.torch, self.request, self.load())
+            for of in self.request["cases"]:
+                self.record_case(candidate, of)
+        except BaseException as error:  # SystemExit and KeyboardInterrupt are the candidate's, too
+            if self.driver.state()[4]:
+                raise Refusal(CRASH, "it needs more memory of the GPU than it may have") from error
+            raise explain(error, False) from error
+        return self.message()
