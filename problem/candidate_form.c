@@ -23,6 +23,11 @@ static bool is_python(const char *line, size_t len)
     return begins(line, len, "@");
 }
 
+static bool has(const char *source, size_t len, const char *word)
+{
+    return memmem(source, len, word, strlen(word));
+}
+
 enum candidate_form candidate_form(const char *source, size_t len)
 {
     bool python = false;
@@ -42,5 +47,9 @@ enum candidate_form candidate_form(const char *source, size_t len)
         python = python || is_python(line, bytes);
         at += bytes + 1;
     }
-    return python ? FORM_PYTHON : FORM_SEALED;
+    if (python) {
+        return FORM_PYTHON;
+    }
+    return has(source, len, "extern \"C\"") && has(source, len, "<<<") ? FORM_LAUNCHER
+                                                                       : FORM_SEALED;
 }

@@ -11,6 +11,7 @@ A candidate is one of
   class ModelNew        forward(inputs...), then the numbers, as far as it has parameters for them;
                         get_init_inputs() gives the arguments of its constructor
   a function with the problem's name, whose parameters have names of its tensors and parameters
+  CUDA C++ with a function that launches (Launcher below)
 A result is what is returned, or where nothing is returned what was written to the output tensors.
 
 Nothing that this process writes is believed: executor/gpu/record checks it.
@@ -23,8 +24,11 @@ import json
 import os
 import resource
 import signal
+import shutil
 import socket
+import stat
 import struct
+import subprocess
 import sys
 import traceback
 
@@ -35,11 +39,15 @@ COMPILE_ERROR, REJECTED, CRASH = "compile-error", "rejected", "crash"
 
 
 class Refusal(Exception):
-    """The candidate cannot be recorded: a verdict and a sentence."""
+    """The candidate cannot be recorded: a verdict, a sentence, and what there is to say in full."""
 
-    def __init__(self, verdict, reason):
+    def __init__(self, verdict, reason, log=None):
         super().__init__(reason)
-        self.verdict, self.reason = verdict, reason
+        self.verdict, self.reason, self.log = verdict, reason, log
+
+
+class Failure(RuntimeError):
+    """This machine cannot record."""
 
 
 def pack(value, out):

@@ -21,22 +21,22 @@ def make_tensor(torch, driver, dtype, shape, address):
 def fill_tensor(torch, tensor, values):
     """Values that are possible for the tensor. Which ones they are does not matter."""
     kind, a, b = values["distribution"], values["value"][0], values["value"][1]
-    shape = tensor.shape
+    made = tensor if tensor.element_size() > 1 else torch.empty(tensor.shape, dtype=torch.float32, device="cuda")
     if kind == "normal":
-        made = torch.randn(shape, device="cpu") * b + a
+        made.normal_(a, b)
     elif kind in ("uniform", "wide"):
-        low, high = (a, b) if kind == "uniform" else (-1.0, 1.0)
-        made = torch.rand(shape, device="cpu") * (high - low) + low
+        made.uniform_(*((a, b) if kind == "uniform" else (-1.0, 1.0)))
     elif kind == "integers":
-        made = torch.randint(int(a), int(b) + 1, shape, device="cpu")
+        made.random_(int(a), int(b) + 1)
     elif kind == "zipf":
-        made = torch.randint(0, max(1, int(a)), shape, device="cpu")
+        made.random_(0, max(1, int(a)))
     elif kind == "sorted":
-        made = torch.sort(torch.rand(shape, device="cpu"), dim=-1)[0]
+        made.copy_(torch.sort(torch.rand(tensor.shape, device="cuda"), dim=-1)[0])
     else:  # one-hot
-        made = torch.zeros(shape, device="cpu")
-        made.reshape(-1, shape[-1])[:, 0] = 1
-    tensor.copy_(made.to(tensor.dtype))
+        made.zero_()
+        made.view(-1, tensor.shape[-1])[:, 0] = 1
+    if made is not tensor:  # PyTorch draws no values of this type
+        tensor.copy_(made.to(tensor.dtype))
 
 
 def positional(function):
@@ -49,13 +49,49 @@ def positional(function):
     return (1 << 16) if many else len(names), names
 
 
+class Launcher:
+    """A candidate in CUDA C++ with host code: nvcc makes a library of it, with a function that launches.
+
+    Its name is the problem's, or kcast_run; its arguments are the addresses of all tensors, the problem's
+    parameters (integers, and numbers as double), and the stream, in the problem's order."""
+
+    def __init__(self, request):
+        with open("candidate.cu", "w", encoding="utf-8") as file:
+            file.write(request["source"])
+        command = ["nvcc", "-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-cudart", "shared",
+                   f"-arch={request['target']}", "-o", "./candidate.so", "candidate.cu"]
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+        except FileNotFoundError as error:
+            raise Failure("this host has no nvcc, which candidates with a host launcher need") from error
+        if done.returncode != 0:
+            errors = [line for line in done.stdout.splitlines() if "error" in line]
+            raise Refusal(COMPILE_ERROR, (errors or ["nvcc does not compile it"])[0][:900], done.stdout)
+        library = ctypes.CDLL("./candidate.so")
+        names = [request["problem"], "kcast_run"]
+        found = [getattr(library, name) for name in names if hasattr(library, name)]
+        if not found:
+            raise Refusal(COMPILE_ERROR, f'it defines no function {names[0]} or {names[1]} that is extern "C"')
+        self.function, self.params = found[0], request["params"]
+        self.function.restype = None
+
+    def __call__(self, tensors, numbers, stream):
+        arguments = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
+        for param in self.params:
+            value = numbers[param["name"]]
+            arguments.append(ctypes.c_int64(value) if param["type"] == "int" else ctypes.c_double(value))
+        self.function(*arguments, ctypes.c_void_p(stream.cuda_stream))
+
+
 class Candidate:
     """The candidate's function, and how it is called."""
 
     def __init__(self, torch, request, module):
         self.torch, self.request, self.module, self.model = torch, request, module, None
         self.name = request["problem"]
-        if callable(getattr(module, "custom_kernel", None)):
+        if isinstance(module, Launcher):
+            self.form = "launcher"
+        elif callable(getattr(module, "custom_kernel", None)):
             self.form = "custom_kernel"
         elif inspect.isclass(getattr(module, "ModelNew", None)):
             self.form = "ModelNew"
@@ -77,6 +113,8 @@ class Candidate:
         problem = self.request["tensors"]
         inputs = [t for t, of in zip(tensors, problem) if of["direction"] != "out"]
         scalars = [numbers[p["name"]] for p in self.request["params"] if p["type"] == "f64"]
+        if self.form == "launcher":
+            return self.module(tensors, numbers, self.torch.cuda.current_stream())
         if self.form == "custom_kernel":
             return self.module.custom_kernel(tuple(tensors) + tuple(scalars))
         if self.form == "ModelNew":
@@ -119,18 +157,33 @@ def lines_of_candidate(error):
     return f"{SOURCE}:{lines[-1]}: " if lines else ""
 
 
+FAULTS = ("ILLEGAL_ADDRESS", "ILLEGAL_INSTRUCTION", "MISALIGNED_ADDRESS", "INVALID_PC", "INVALID_ADDRESS_SPACE", "LAUNCH_FAILED",
+          "LAUNCH_TIMEOUT", "ASSERT", "HARDWARE_STACK_ERROR")
+
+
+def log_of(error):
+    """The traceback, as far as the candidate has a part in it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [i for i, frame in enumerate(frames) if os.path.basename(frame.filename) == SOURCE]
+    lines = traceback.format_list(frames[own[0]:]) if own else []
+    return "".join(lines + traceback.format_exception_only(type(error), error))[:60000]
+
+
 def explain(error, recording):
     """Makes a refusal of an exception that the candidate has raised."""
     if isinstance(error, Refusal):
         return error
     where, name, text = lines_of_candidate(error), type(error).__name__, " ".join(str(error).split())
+    if isinstance(error, Failure) and not any(fault in text for fault in FAULTS):
+        return error
+    log = log_of(error)
     if isinstance(error, SyntaxError) and error.filename and os.path.basename(error.filename) == SOURCE:
-        return Refusal(COMPILE_ERROR, f"{SOURCE}:{error.lineno}: SyntaxError: {error.msg}")
+        return Refusal(COMPILE_ERROR, f"{SOURCE}:{error.lineno}: SyntaxError: {error.msg}", log)
     captured = "captur" in text.lower() or "cudaErrorStreamCapture" in text
     if recording and captured:
         return Refusal(REJECTED, f"{where}it reads a result on the host, waits for the GPU or does something else that cannot be recorded; "
-                                 "a recorded candidate only launches, whatever the values are")
+                                 "a recorded candidate only launches, whatever the values are", log)
     if "out of memory" in text.lower():
-        return Refusal(CRASH, f"{where}it needs more memory of the GPU than it may have")
-    verdict = CRASH if "CUDA error" in text or "illegal" in text.lower() else COMPILE_ERROR
-    return Refusal(verdict, f"{where}{name}: {text}"[:900])
+        return Refusal(CRASH, f"{where}it needs more memory of the GPU than it may have", log)
+    faulty = isinstance(error, Failure) or "CUDA error" in text or "illegal" in text.lower()
+    return Refusal(CRASH if faulty else COMPILE_ERROR, f"{where}{name}: {text}"[:900], log)

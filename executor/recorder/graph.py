@@ -57,7 +57,7 @@ class Driver:
         if result != 0:
             text = ctypes.c_char_p()
             self.library.cuGetErrorName(result, ctypes.byref(text))
-            raise RuntimeError(f"{name}: {(text.value or b'?').decode()}")
+            raise Failure(f"{name}: {(text.value or b'?').decode()}")
 
     def enter_context(self):
         """Makes the GPU's primary context, which PyTorch uses as well, and enters it."""

@@ -21,11 +21,15 @@ class Recorder:
         torch = self.torch
         result = self.driver.ours.kr_open(self.base, self.request["memory"], begin, end - begin)
         if result != 0:
-            raise RuntimeError(f"the addresses of the recording cannot be had: CUDA error {result}")
+            raise Failure(f"the addresses of the recording cannot be had: CUDA error {result}")
         allocator = torch.cuda.memory.CUDAPluggableAllocator(self.request["library"], "kr_malloc", "kr_free")
         torch.cuda.memory.change_current_allocator(allocator)
 
     def load(self):
+        if self.request["form"] == "launcher":
+            return Launcher(self.request)
+        with open(SOURCE, "w", encoding="utf-8") as file:
+            file.write(self.request["source"])
         spec = importlib.util.spec_from_file_location("candidate", SOURCE)
         module = importlib.util.module_from_spec(spec)
         sys.modules["candidate"] = module
@@ -38,21 +42,23 @@ class Recorder:
             dtype = torch_dtype(torch, described["dtype"])
             tensor = make_tensor(torch, self.driver, dtype, shape, address)
             made.append(tensor)
-        self.fill_inputs(made)
-        return made
-
-    def fill_inputs(self, tensors):
-        self.torch.manual_seed(1)
-        for tensor, described in zip(tensors, self.request["tensors"]):
+        for tensor, described in zip(made, self.request["tensors"]):
             if described["direction"] == "out":
                 tensor.zero_()
             else:
-                fill_tensor(self.torch, tensor, described["values"])
+                fill_tensor(torch, tensor, described["values"])
+        torch.cuda.synchronize()
+        self.updated = {i: self.driver.read(made[i].data_ptr(), self.size(made[i]))
+                        for i, of in enumerate(self.request["tensors"]) if of["direction"] == "inout"}
+        return made
+
+    @staticmethod
+    def size(tensor):
+        return tensor.numel() * tensor.element_size()
 
     def record_case(self, candidate, of):
         torch = self.torch
         tensors, numbers = self.tensors_of(of), of["values"]
-        torch.cuda.synchronize()
         with torch.no_grad(), self.as_default_stream():
             with torch.cuda.stream(self.stream):
                 candidate.prepare()
@@ -93,15 +99,18 @@ class Recorder:
 
     def outcome(self, graph, tensors, results):
         """Runs the graph and returns its outputs as bytes."""
-        self.fill_inputs(tensors)
-        self.torch.cuda.synchronize()
+        for i, tensor in enumerate(tensors):
+            if self.request["tensors"][i]["direction"] == "out":
+                self.driver.clear(tensor.data_ptr(), self.size(tensor))
+            elif i in self.updated:
+                self.driver.write(tensor.data_ptr(), self.updated[i])
         graph.replay()
         self.torch.cuda.synchronize()
         found = []
         for i, (tensor, described) in enumerate(zip(tensors, self.request["tensors"])):
             if described["direction"] != "in":
                 result = tensor if results.get(i) is None else results[i]
-                found.append(self.driver.read(result.data_ptr(), result.numel() * result.element_size()))
+                found.append(self.driver.read(result.data_ptr(), self.size(result)))
         return found
 
     def keep(self, graph, tensors, results, end):
@@ -154,8 +163,6 @@ class Recorder:
                 3: [{1: each} for each in self.contents], 4: self.cases}
 
     def run(self):
-        with open(SOURCE, "w", encoding="utf-8") as file:
-            file.write(self.request["source"])
         try:
             candidate = Candidate(self.torch, self.request, self.load())
             for of in self.request["cases"]:

@@ -2,6 +2,9 @@
 
 # ---- the processes; the last part of the script ----
 
+HOST_MEMORY = 16 << 30  # bytes of a process
+
+
 def work(request_file, pipe):
     """The child. Ends the process."""
     with os.fdopen(request_file, "rb") as file:
@@ -9,10 +12,11 @@ def work(request_file, pipe):
     os.environ["CUDA_VISIBLE_DEVICES"] = request["device"]
     limit = int(request["cpu_seconds"])
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+    resource.setrlimit(resource.RLIMIT_DATA, (HOST_MEMORY, HOST_MEMORY))
     try:
         message = {3: Recorder(request).run()}
     except Refusal as refusal:
-        message = {1: refusal.verdict, 2: refusal.reason}
+        message = {1: refusal.verdict, 2: refusal.reason, 5: (refusal.log or None)}
     except Exception as error:
         message = {4: f"{type(error).__name__}: {error}"[:900]}
     try:
@@ -26,8 +30,12 @@ def protect(on):
     ctypes.CDLL(None).prctl(4, 0 if on else 1, 0, 0, 0)
 
 
-def clean():
+def clean(child):
     """Ends what the child has left running, and removes what it has left."""
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
     if os.getpid() == 1:
         try:
             os.kill(-1, signal.SIGKILL)
@@ -39,12 +47,22 @@ def clean():
                     break
             except ChildProcessError:
                 break
-    for folder, folders, files in os.walk(".", topdown=False):
-        for name in files:
-            os.unlink(os.path.join(folder, name))
-        for name in folders:
-            path = os.path.join(folder, name)
-            os.unlink(path) if os.path.islink(path) else os.rmdir(path)
+    for name in os.listdir("."):
+        if os.path.isdir(name) and not os.path.islink(name):
+            shutil.rmtree(name, onerror=open_and_retry)
+        else:
+            os.unlink(name)
+
+
+def open_and_retry(function, path, _):
+    """A folder that may not be read or written is its owner's all the same."""
+    for each in (os.path.dirname(path), path):
+        if not os.path.islink(each):
+            os.chmod(each, stat.S_IRWXU)
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
 
 
 def serve(control):
@@ -54,13 +72,14 @@ def serve(control):
             return
         child = os.fork()
         if child == 0:
+            os.setsid()
             control.close()
             protect(False)
             work(*descriptors)
         for each in descriptors:
             os.close(each)
         _, status, usage = os.wait4(child, 0)
-        clean()
+        clean(child)
         control.send(struct.pack("=id", status, usage.ru_utime + usage.ru_stime))
 
 

@@ -1,5 +1,5 @@
-// Design note. A candidate in Python is not compiled but recorded; the interpreter is started when
-// the first one comes.
+// Design note. A candidate with host code is not compiled but recorded; the interpreter is started
+// when the first one comes.
 //
 // The sandbox is tried first. Where the machine has none, the compiler starts without
 // it, and only a plan that asks for no sandbox can be compiled. A plan that asks for the other kind
@@ -29,9 +29,9 @@ static int make(struct server *server, const struct compile_plan *plan,
 {
     const struct bytes *source = &plan->source;
 
-    return candidate_form((const char *)source->data, source->len) == FORM_PYTHON
-               ? record_cuda(plan, &server->recorder, outcome, err)
-               : compile_cuda(plan, &server->jail, outcome, err);
+    return candidate_form((const char *)source->data, source->len) == FORM_SEALED
+               ? compile_cuda(plan, &server->jail, outcome, err)
+               : record_cuda(plan, &server->recorder, outcome, err);
 }
 
 static int server_start(struct server *server, bool sandbox_off, struct err *err)

@@ -7,6 +7,7 @@
 #include "executor/gpu/input_set.h"
 #include "executor/gpu/program/recording.h"
 #include "executor/gpu/record/features.h"
+#include "problem/candidate_form.h"
 #include "problem/problem.h"
 #include "proto/verdict.h"
 #include <jansson.h>
@@ -94,6 +95,13 @@ static int case_json(const struct session *s, const struct shape_case *shape, js
     return rc;
 }
 
+static const char *form_name(const struct compile_plan *plan)
+{
+    return candidate_form((const char *)plan->source.data, plan->source.len) == FORM_LAUNCHER
+               ? "launcher"
+               : "python";
+}
+
 static uint64_t base_of(const struct compile_plan *plan)
 {
     return ARENA_RECORDED + (plan->role == COMPILE_CANDIDATE ? ARENA_RECORDED_STEP : 0);
@@ -113,6 +121,8 @@ static int make_request(const struct session *s, struct bytes *ret, bool *ret_so
     *ret_source_is_text = source;
     json_object_set_new(request, "source", source ? source : json_string(""));
     json_object_set_new(request, "problem", json_string(problem->name));
+    json_object_set_new(request, "form", json_string(form_name(plan)));
+    json_object_set_new(request, "target", json_string(plan->target));
     json_object_set_new(request, "device", json_string(plan->device ? plan->device : "0"));
     json_object_set_new(request, "library", json_string(RECORDER_LIBRARY));
     json_object_set_new(request, "base", json_integer((json_int_t)base_of(plan)));
@@ -284,6 +294,11 @@ static int take_reply(const struct session *s, const struct bytes *packed, struc
         char *reason = xstrdup(reply.reason ? reply.reason : "");
 
         compile_result_clean(reason, strlen(reason));
+        if (reply.log) {
+            compile_result_clean(reply.log, strlen(reply.log));
+            s->compiled->log = reply.log;
+            reply.log = NULL;
+        }
         compile_result_refuse(s->compiled, verdict_of(reply.verdict ? reply.verdict : ""), reason);
     }
     message_clear(&record_reply_message, &reply);
