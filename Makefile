@@ -290,6 +290,7 @@ install: ## programs, man pages, completion, units and sample configuration, to 
 clean: ## removes build/
 	rm -rf build
 
+$(B)/client/problem/mutant_python.o: client/problem/mutant.py # which it carries
 $(B)/executor/gpu/device/kernels.o: $(wildcard executor/gpu/device/*.cu) # which it carries
 # What kcast-exec carries for the interpreter that records: a library that is loaded before everything else, and a script. That process
 # is not ours, so no sanitizer can be in it.

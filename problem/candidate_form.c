@@ -1,6 +1,5 @@
 #include "problem/candidate_form.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 static bool begins(const char *line, size_t len, const char *word)
@@ -52,4 +51,20 @@ enum candidate_form candidate_form(const char *source, size_t len)
     }
     return has(source, len, "extern \"C\"") && has(source, len, "<<<") ? FORM_LAUNCHER
                                                                        : FORM_SEALED;
+}
+
+const char *candidate_ending(const char *extension, const char *source, size_t len)
+{
+    bool cuda = strcmp(extension, "cu") == 0;
+
+    return cuda && candidate_form(source, len) == FORM_PYTHON ? "py" : extension;
+}
+
+bool candidate_is_file(const char *name, const char *extension)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot && dot != name &&
+           (strcmp(dot + 1, extension) == 0 ||
+            (strcmp(extension, "cu") == 0 && strcmp(dot + 1, "py") == 0));
 }

@@ -3,6 +3,7 @@
 #ifndef PROBLEM_CANDIDATE_FORM_H
 #define PROBLEM_CANDIDATE_FORM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum candidate_form {
@@ -16,5 +17,12 @@ enum candidate_form {
 // extern "C" and a launch ("<<<") has a launcher. Everything else is taken for a sealed source,
 // which then lacks its manifest.
 enum candidate_form candidate_form(const char *source, size_t len);
+
+// The ending of the file that a candidate is written to: "py" for Python, otherwise that of the
+// problem's sources, "c" or "cu".
+const char *candidate_ending(const char *extension, const char *source, size_t len);
+// Whether a file of this name is a candidate for a problem whose sources end so. To a CUDA problem
+// Python is as well.
+bool candidate_is_file(const char *name, const char *extension);
 
 #endif

@@ -299,7 +299,7 @@ static int run_forecast(struct session *session, const void *own, char **argumen
     if (rc != 0) {
         goto out;
     }
-    baseline = xasprintf("%s/baseline.%s", dir.path, problem_extension(dir.problem));
+    baseline = xasprintf("%s/%s", dir.path, dir.baseline_name);
     memcpy(path, argument + 1, (count - 1) * sizeof(*path));
     path[count - 1] = baseline;
     rc = candidates_read(&f.candidates, path, count, problem_extension(dir.problem), NULL, err);

@@ -6,6 +6,7 @@
 #include "client/session.h"
 #include "common/file.h"
 #include "common/printable.h"
+#include "problem/candidate_form.h"
 #include "problem/problem.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +71,9 @@ static int make_page(struct run *run, const struct report *report, const char *r
         .report = report,
         .run_path = run_path,
         .title = problem ? problem->title : NULL,
-        .extension = problem ? problem_extension(problem) : NULL,
+        .extension = problem ? candidate_ending(problem_extension(problem),
+                                                (const char *)source.data, source.len)
+                             : NULL,
         .source = have ? (const char *)source.data : NULL,
         .source_len = source.len,
     };

@@ -17,7 +17,9 @@
 // renamed. Speed does not matter here, since mutants are only verified.
 #include "client/problem/mutant.h"
 #include "client/problem/mutant_cuda.h"
+#include "client/problem/mutant_python.h"
 #include "common/mem.h"
+#include "problem/candidate_form.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -392,6 +394,10 @@ static void add_body(enum mutant mutant, const struct problem *problem, struct s
 void mutant_source(enum mutant mutant, const struct problem *problem, const char *baseline,
                    struct strbuf *out)
 {
+    if (problem->cuda && candidate_form(baseline, strlen(baseline)) == FORM_PYTHON) {
+        mutant_python_source(mutant, problem, baseline, out);
+        return;
+    }
     if (problem->cuda) {
         mutant_cuda_source(mutant, problem, baseline, out);
         return;

@@ -189,7 +189,7 @@ bool mutant_applicable(enum mutant mutant, const struct problem *problem, struct
     case MUTANT_PREVIOUS:
     case MUTANT_FIRST:
         if (problem->cuda) {
-            why = "a sealed candidate keeps nothing from one launch to the next";
+            why = "a candidate on a GPU keeps nothing from one launch to the next";
         }
         break;
     case MUTANT_OTHER_INPUTS:

@@ -9,6 +9,7 @@
 #include "client/problem/problem_blobs.h"
 #include "common/mem.h"
 #include "common/stats.h"
+#include "problem/candidate_form.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,8 +113,14 @@ int problem_check_init(struct problem_check *check, const struct problem_dir *di
     *check = (struct problem_check){.dir = dir};
     const char *baseline = (const char *)dir->baseline.data;
     if (!baseline || memchr(baseline, '\0', dir->baseline.len)) {
-        return err_set(err, ERR_INVALID, "%s/baseline.%s: empty, or not a text", dir->path,
-                       problem_extension(dir->problem));
+        return err_set(err, ERR_INVALID, "%s/%s: empty, or not a text", dir->path,
+                       dir->baseline_name);
+    }
+    if (dir->problem->cuda && candidate_form(baseline, dir->baseline.len) == FORM_LAUNCHER) {
+        return err_set(err, ERR_INVALID,
+                       "%s/%s launches by code of the host, of which no mutants can be made; write "
+                       "it with launch lines, or as baseline.py",
+                       dir->path, dir->baseline_name);
     }
     add_honest(check, baseline);
     add_mutants(check, baseline);

@@ -189,6 +189,31 @@ static int read_source(struct bytes *ret, const struct problem_dir *dir, const c
     return rc;
 }
 
+// A cuda problem may have its baseline in Python.
+static int read_baseline(struct problem_dir *dir, struct err *err)
+{
+    static const char python[] = "baseline.py";
+    struct bytes other = {.data = NULL};
+
+    dir->baseline_name = dir->problem->cuda ? "baseline.cu" : "baseline.c";
+    int rc = dir->problem->cuda
+                 ? read_file(&other, dir->path, python, PROBLEM_SOURCE_MAX, false, err)
+                 : 0;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = read_source(&dir->baseline, dir, "baseline", !other.data, err);
+    if (rc == 0 && other.data && dir->baseline.data) {
+        rc = err_set(err, ERR_INVALID, "%s has both %s and %s; keep the one that is meant",
+                     dir->path, dir->baseline_name, python);
+    } else if (rc == 0 && other.data) {
+        dir->baseline = bytes_take(&other);
+        dir->baseline_name = python;
+    }
+    bytes_clear(&other);
+    return rc;
+}
+
 static int load(struct problem_dir *dir, struct err *err)
 {
     int rc = read_file(&dir->json, dir->path, "problem.json", PROBLEM_JSON_MAX, true, err);
@@ -209,7 +234,7 @@ static int load(struct problem_dir *dir, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = read_source(&dir->baseline, dir, "baseline", true, err);
+    rc = read_baseline(dir, err);
     if (rc != 0) {
         return rc;
     }

@@ -1,5 +1,6 @@
 // A problem folder on disk: problem.json, reference.c, baseline.c and, where they exist, template.c
-// and README.md; the sources of a cuda problem are .cu files. This module finds a folder by path or
+// and README.md; the sources of a cuda problem are .cu files, of which the baseline may be
+// baseline.py instead. This module finds a folder by path or
 // by name, reads it whole and checks that it is complete. Called by every command that names a
 // problem. It knows nothing of daemons.
 #ifndef CLIENT_PROBLEM_PROBLEM_DIR_H
@@ -19,7 +20,8 @@ struct problem_dir {
     struct problem *problem;        // parsed problem.json
     struct bytes json;              // the bytes of problem.json
     struct bytes reference;         // reference.c or .cu
-    struct bytes baseline;          // baseline.c or .cu
+    struct bytes baseline;          // baseline.c, .cu or .py
+    const char *baseline_name;      // of its file
     struct bytes template_source;   // template.c or .cu; data is NULL when there is none
     struct bytes readme;            // README.md; data is NULL when there is none
     struct digest json_digest;      // name of the blob with problem.json

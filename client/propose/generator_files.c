@@ -4,6 +4,7 @@
 
 #include "client/propose/candidate_line.h"
 #include "common/file.h"
+#include "problem/candidate_form.h"
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
@@ -139,12 +140,6 @@ static int is_file(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-static bool is_source(const char *name, const char *extension)
-{
-    const char *dot = strrchr(name, '.');
-    return dot && strcmp(dot + 1, extension) == 0;
-}
-
 // Appends the file as one JSON line.
 static int add_file(struct strbuf *out, const char *folder, const char *name, struct err *err)
 {
@@ -180,7 +175,7 @@ static int read_folder(struct bytes *ret, const char *folder, const char *extens
     int rc = count < 0 ? err_set_errno(err, ERR_SYSTEM, errno, "cannot read %s", folder) : 0;
     size_t sources = 0;
     for (int i = 0; i < count; i++) {
-        if (rc == 0 && is_source(entry[i]->d_name, extension)) {
+        if (rc == 0 && candidate_is_file(entry[i]->d_name, extension)) {
             rc = add_file(&out, folder, entry[i]->d_name, err);
             sources++;
         }

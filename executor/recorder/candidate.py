@@ -125,7 +125,9 @@ class Candidate:
         known = dict(numbers, **{of["name"]: t for t, of in zip(tensors, problem)})
         arguments = {}
         for parameter in inspect.signature(function).parameters.values():
-            if parameter.name in known:
+            if parameter.kind == parameter.VAR_KEYWORD:
+                arguments = known
+            elif parameter.name in known:
                 arguments[parameter.name] = known[parameter.name]
             elif parameter.default is inspect.Parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise Refusal(COMPILE_ERROR, f"{self.name} has a parameter {parameter.name}, which is neither a tensor nor a parameter of the problem")

@@ -3,6 +3,7 @@
 #include "client/cmd/candidates/defines.h"
 #include "common/file.h"
 #include "common/stats.h"
+#include "problem/candidate_form.h"
 #include "problem/problem.h"
 #include <dirent.h>
 #include <errno.h>
@@ -54,12 +55,6 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool has_ending(const char *name, const char *extension)
-{
-    const char *dot = strrchr(name, '.');
-    return dot && dot != name && strcmp(dot + 1, extension) == 0;
-}
-
 static int add_folder(struct candidates *candidates, const char *path, const char *extension,
                       const char *defines, struct err *err)
 {
@@ -70,7 +65,7 @@ static int add_folder(struct candidates *candidates, const char *path, const cha
     char **name = NULL;
     size_t count = 0, len = strlen(path);
     for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
-        if (has_ending(entry->d_name, extension)) {
+        if (candidate_is_file(entry->d_name, extension)) {
             name = xgrow(name, count, sizeof(*name));
             name[count++] =
                 xasprintf("%s%s%s", path, path[len - 1] == '/' ? "" : "/", entry->d_name);

@@ -32,11 +32,11 @@ struct candidates {
 };
 
 // Reads the files. `extension` is that of the problem's sources, "c": a folder stands for its files
-// with that ending, sorted by name. defines are lines of NAME=VALUE or NAME; NULL: none. A template
-// with defines becomes the source of the point that they name, so they must give every parameter
-// one of its values; before another file they become #define lines. *ret is for candidates_free.
-// ERR_NOT_FOUND, ERR_SYSTEM, ERR_USAGE for defines that do not fit, ERR_LIMIT, or ERR_INVALID for
-// an empty file or folder.
+// with that ending (of a CUDA problem those in Python, too), sorted by name. defines are lines of
+// NAME=VALUE or NAME; NULL: none. A template with defines becomes the source of the point that they
+// name, so they must give every parameter one of its values; before another file they become
+// #define lines. *ret is for candidates_free. ERR_NOT_FOUND, ERR_SYSTEM, ERR_USAGE for defines that
+// do not fit, ERR_LIMIT, or ERR_INVALID for an empty file or folder.
 MUST_CHECK int candidates_read(struct candidates *ret, char **path, size_t count,
                                const char *extension, const char *defines, struct err *err);
 // Makes the sources blobs of the daemon pool.
