@@ -125,26 +125,38 @@ int oracle_process_compare(struct oracle_process *p, const struct oracle_request
 #define WORD_INPUTS 2
 #define PATTERN_KEY 5
 
-// Places outputs and queues all that comes before the launches. Inputs are queued already.
+// Places the tensors where a measurement has them, which a recording relies on, with new contents.
+static int place_alone(struct oracle_process *p, const struct input_set *set,
+                       const struct tensor_sizes *sizes,
+                       struct guarded_buffer live[static PROBLEM_TENSOR_MAX],
+                       struct program_tensors *tensors, struct err *err)
+{
+    int rc = 0;
+
+    arena_rewind(&p->gpu.open, p->gpu.open_mark);
+    for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
+        rc = guarded_buffer_place_in(&live[t], &p->gpu.open, sizes->bytes[t], err);
+        if (rc != 0) {
+            return rc;
+        }
+        tensors->tensor[t] = &live[t];
+        if (p->problem->tensor[t].direction != DIRECTION_OUT) {
+            rc = input_set_fill(set, &p->gpu, p->problem, t, &live[t], sizes, err);
+        } else {
+            rc = guarded_buffer_poison(&live[t], &p->gpu, 1, err);
+        }
+    }
+    return rc;
+}
+
+// Queues all that comes before the launches.
 static int prepare_alone(struct oracle_process *p, struct program *baseline,
-                         const struct input_set *set, const struct tensor_sizes *sizes,
-                         struct program_tensors *tensors, struct gpu_zones *guards, struct err *err)
+                         const struct input_set *set, const struct program_tensors *tensors,
+                         struct gpu_zones *guards, struct err *err)
 {
     for (size_t t = 0; t < p->problem->tensor_count; t++) {
-        if (p->problem->tensor[t].direction == DIRECTION_OUT) {
-            tensors->tensor[t] = &p->output[t];
-            int rc = guarded_buffer_place(&p->output[t], &p->gpu, sizes->bytes[t], err);
-            if (rc != 0) {
-                return rc;
-            }
-            rc = guarded_buffer_poison(&p->output[t], &p->gpu, 1, err);
-            if (rc != 0) {
-                return rc;
-            }
-        }
         (void)guarded_buffer_guards(tensors->tensor[t], guards); // there is room for all
     }
-    arena_rewind(&p->gpu.open, p->gpu.open_mark);
     int rc = program_prepare(baseline, &set->shape, tensors, err);
     if (rc != 0) {
         return rc;
@@ -154,21 +166,25 @@ static int prepare_alone(struct oracle_process *p, struct program *baseline,
     if (rc != 0) {
         return rc;
     }
+    rc = program_restore(baseline, err);
+    if (rc != 0) {
+        return rc;
+    }
     rc = oracle_process_ready(p, baseline, err);
     return rc == 0 ? gpu_clear_words(&p->gpu, 0, WORD_INPUTS + PROBLEM_TENSOR_MAX, err) : rc;
 }
 
 // Looks for changed guards and inputs. Returns what has changed, NULL when nothing has.
 static int check_memory(struct oracle_process *p, const struct input_set *set,
-                        const struct tensor_sizes *sizes, const struct gpu_zones *guards,
-                        const char **ret, struct err *err)
+                        const struct tensor_sizes *sizes, const struct program_tensors *tensors,
+                        const struct gpu_zones *guards, const char **ret, struct err *err)
 {
     int rc = gpu_pattern_check(&p->gpu, guards, PATTERN_KEY, WORD_GUARDS, err);
 
     for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
         if (p->problem->tensor[t].direction == DIRECTION_IN) {
-            rc = input_set_check(set, &p->gpu, p->problem, t, &p->input[t], sizes, WORD_INPUTS + t,
-                                 err);
+            rc = input_set_check(set, &p->gpu, p->problem, t, tensors->tensor[t], sizes,
+                                 WORD_INPUTS + t, err);
         }
     }
     if (rc != 0) {
@@ -189,9 +205,9 @@ static int check_memory(struct oracle_process *p, const struct input_set *set,
     return 0;
 }
 
-static int check_outputs(struct oracle_process *p, const struct expected *entry,
-                         const struct tensor_sizes *sizes, const struct program_tensors *tensors,
-                         const char **ret, struct err *err)
+static int check_outputs(struct oracle_process *p, const struct program *baseline,
+                         const struct expected *entry, const struct tensor_sizes *sizes,
+                         const struct program_tensors *tensors, const char **ret, struct err *err)
 {
     for (size_t t = 0; t < p->problem->tensor_count && !*ret; t++) {
         const struct tensor *tensor = &p->problem->tensor[t];
@@ -199,7 +215,9 @@ static int check_outputs(struct oracle_process *p, const struct expected *entry,
         if (tensor->direction == DIRECTION_IN) {
             continue;
         }
-        int rc = run_compare(p, tensor, tensors->tensor[t]->tensor, entry->value[t].tensor,
+        const struct guarded_buffer *result =
+            baseline->result[t].bytes > 0 ? &baseline->result[t] : tensors->tensor[t];
+        int rc = run_compare(p, tensor, result->tensor, entry->value[t].tensor,
                              entry->scale[t].tensor, sizes->count[t], err);
         if (rc != 0) {
             return rc;
@@ -210,28 +228,24 @@ static int check_outputs(struct oracle_process *p, const struct expected *entry,
 }
 
 static int run_alone(struct oracle_process *p, struct program *baseline,
-                     const struct oracle_request *request, const char **ret, char buf[static 256],
-                     struct err *err)
+                     const struct oracle_request *request, const struct expected *entry,
+                     const char **ret, char buf[static 256], struct err *err)
 {
     struct program_tensors tensors = {.tensor = {NULL}};
+    struct guarded_buffer live[PROBLEM_TENSOR_MAX];
     struct gpu_zones guards = {.count = 0};
     const struct input_set *set = &request->set;
-    struct expected *entry = NULL;
-    int rc = oracle_process_expect(p, set, &entry, err);
+    struct tensor_sizes sizes;
+    int rc = tensor_sizes_of(p->problem, &set->shape, &sizes, err);
 
     if (rc != 0) {
         return rc;
     }
-    struct tensor_sizes sizes;
-    rc = tensor_sizes_of(p->problem, &set->shape, &sizes, err);
+    rc = place_alone(p, set, &sizes, live, &tensors, err);
     if (rc != 0) {
         return rc;
     }
-    rc = oracle_process_fill(p, set, &sizes, &tensors, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = prepare_alone(p, baseline, set, &sizes, &tensors, &guards, err);
+    rc = prepare_alone(p, baseline, set, &tensors, &guards, err);
     if (rc != 0) {
         return rc;
     }
@@ -249,8 +263,18 @@ static int run_alone(struct oracle_process *p, struct program *baseline,
         *ret = gpu_result_text(&p->gpu, buf);
         return 0;
     }
-    rc = check_memory(p, set, &sizes, &guards, ret, err);
-    return rc == 0 ? check_outputs(p, entry, &sizes, &tensors, ret, err) : rc;
+    rc = check_memory(p, set, &sizes, &tensors, &guards, ret, err);
+    return rc == 0 ? check_outputs(p, baseline, entry, &sizes, &tensors, ret, err) : rc;
+}
+
+// Gives back what a baseline alone has occupied.
+static void give_back(struct gpu *gpu, struct arena *memory, size_t judge_placed)
+{
+    arena_rewind(&gpu->judge, judge_placed);
+    arena_rewind(&gpu->open, gpu->open_mark);
+    arena_trim(&gpu->open, 0);
+    arena_rewind(memory, 0);
+    arena_trim(memory, 0);
 }
 
 int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
@@ -264,11 +288,18 @@ int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
     if (!p->problem) {
         return err_set(err, ERR_INTERNAL, "the oracle has no problem");
     }
-    int rc = program_create(&program, &p->gpu, p->problem, MANIFEST_CANDIDATE, baseline, NULL, err);
+    struct expected *entry = NULL;
+    int rc = oracle_process_expect(p, &request->set, &entry, err);
     if (rc != 0) {
         return rc;
     }
-    rc = run_alone(p, program, request, &what, buf, err);
+    struct arena *memory = &p->gpu.recorded[0];
+    size_t judge_placed = p->gpu.judge.placed;
+    rc = program_create(&program, &p->gpu, p->problem, MANIFEST_CANDIDATE, baseline, memory, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = run_alone(p, program, request, entry, &what, buf, err);
     if (rc == PROGRAM_UNFIT) { // it cannot even be launched
         what = err->text;
         rc = 0;
@@ -276,5 +307,6 @@ int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
     reply->failed = what;
     (void)snprintf(reply->text, sizeof(reply->text), "%s", what ? what : "");
     program_free(program);
+    give_back(&p->gpu, memory, judge_placed);
     return rc;
 }

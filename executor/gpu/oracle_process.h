@@ -27,7 +27,6 @@ struct oracle_process {
     struct problem *problem;
     struct program *reference;
     struct guarded_buffer input[PROBLEM_TENSOR_MAX];
-    struct guarded_buffer output[PROBLEM_TENSOR_MAX]; // of a baseline that runs alone
     struct expected cache[CACHE_ENTRIES_MAX];
     size_t cache_bytes; // sum over the entries
     uint64_t clock;     // counts uses of entries
