@@ -9,22 +9,23 @@ static bool begins(const char *line, size_t len, const char *word)
     return len >= n && memcmp(line, word, n) == 0;
 }
 
-static bool is_python(const char *line, size_t len)
-{
-    static const char *const word[] = {"import ", "from ", "def ", "class ", "async def "};
-
-    for (size_t i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
-        if (begins(line, len, word[i])) {
-            // C++ has classes as well, and they end with a brace or a semicolon.
-            return strcmp(word[i], "class ") != 0 || memchr(line, ':', len);
-        }
-    }
-    return begins(line, len, "@");
-}
-
 static bool has(const char *source, size_t len, const char *word)
 {
     return memmem(source, len, word, strlen(word));
+}
+
+// Whether a line is one that Python has and C++ has not, outside its comments at least: C++ has
+// imports, too, which end with a semicolon, and classes, which do not end with a colon.
+static bool is_python(const char *line, size_t len)
+{
+    while (len > 0 && (line[len - 1] == ' ' || line[len - 1] == '\t' || line[len - 1] == '\r')) {
+        len--;
+    }
+    char last = len > 0 ? line[len - 1] : '\0';
+    return (begins(line, len, "import ") && last != ';' && last != '.') ||
+           (begins(line, len, "from ") && has(line, len, " import ")) ||
+           begins(line, len, "def ") || begins(line, len, "async def ") ||
+           (begins(line, len, "class ") && last == ':') || begins(line, len, "@");
 }
 
 enum candidate_form candidate_form(const char *source, size_t len)

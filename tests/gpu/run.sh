@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call, from a bundle:
 #   tests/gpu/run.sh build/kernelcast.tar.xz [STEP…]
-# Steps: probe problems battery faults bench stream agree search (default: these) and pool, whose parts and their times are chosen by the
+# Steps: probe problems battery recorded faults bench stream agree search (default: these) and pool, whose parts and their times are chosen by the
 # variables at the top of tests/gpu/pool.sh. KCAST_DEVICES: of the daemon, default cuda, all GPUs. KCAST_STREAM: problems of the step
 # stream. KCAST_AGREE: agree.txt of another time, to compare with. KCAST_SEED: of the battery's order, to see a run again. Keeps logs,
 # reports and run files in $OUT, or in build/gpu when that is not set. Prints a short table last.
@@ -10,7 +10,7 @@ set -u
 cd "$(dirname "$0")/../.."
 bundle=$1
 shift
-[ $# -gt 0 ] || set -- probe battery faults problems bench stream agree search
+[ $# -gt 0 ] || set -- probe battery recorded faults problems bench stream agree search
 out=${OUT:-build/gpu}
 mkdir -p "$out"
 work=$(mktemp -d)
@@ -86,6 +86,11 @@ for name in "$@"; do
         stop
         step faults tests/gpu/faults.sh "$bin" "$work"
         cp "$work/faults/kcastd.log" "$out/faults-kcastd.log"
+        start_daemon ;;
+    recorded) # has a daemon of its own
+        stop
+        step recorded tests/gpu/recorded.sh "$bin" "$work" "$KCAST_PROBLEMS"
+        cp "$work/recorded/kcastd.log" "$out/recorded-kcastd.log"
         start_daemon ;;
     pool) # has daemons of its own
         stop

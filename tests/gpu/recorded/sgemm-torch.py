@@ -1,0 +1,4 @@
+# Expected: faster
+def custom_kernel(data):
+    a, b, c = data
+    return a @ b

@@ -1,0 +1,5 @@
+# Expected: crash|rejected|timeout
+def softmax(x, y):
+    with open("fill", "wb") as file:
+        while True:
+            file.write(bytes(1 << 24))

@@ -1,0 +1,5 @@
+# Expected: crash|rejected
+def softmax(x, y):
+    kept = []
+    while True:
+        kept.append(bytearray(b"x") * (1 << 28))

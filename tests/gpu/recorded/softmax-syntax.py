@@ -1,0 +1,3 @@
+# Expected: compile-error
+def softmax(x, y)
+    pass
