@@ -29,7 +29,7 @@ judge() { # candidate
 }
 
 before=$(ours)
-"$bin/kcastd" --listen $url --devices cuda:0 --state "$work/state" --compile-time "${KCAST_COMPILE_TIME:-30s}" >"$work/kcastd.log" 2>&1 &
+"$bin/kcastd" --listen $url --devices cuda:0 --state "$work/state" --compile-time "${KCAST_COMPILE_TIME:-20s}" >"$work/kcastd.log" 2>&1 &
 daemon=$!
 within 30 ready || { echo "the daemon does not come up:"; tail -3 "$work/kcastd.log"; exit 1; }
 

@@ -1,4 +1,4 @@
-# Expected: crash|rejected|timeout
+# Expected: compile-error|crash|rejected
 def softmax(x, y):
     with open("fill", "wb") as file:
         while True:

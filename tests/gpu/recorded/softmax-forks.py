@@ -1,4 +1,4 @@
-# Expected: crash|rejected|timeout
+# Expected: compile-error|crash|rejected
 # Fills the machine with processes that stay.
 import os
 import signal

@@ -1,4 +1,4 @@
-# Expected: crash|rejected
+# Expected: compile-error|crash|rejected
 def softmax(x, y):
     kept = []
     while True:

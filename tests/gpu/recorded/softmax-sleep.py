@@ -1,4 +1,4 @@
-# Expected: timeout
+# Expected: rejected
 import signal
 
 
