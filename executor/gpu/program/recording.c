@@ -187,15 +187,15 @@ static int check_case(const struct cuda_recording *recording, const struct probl
     return 0;
 }
 
-int recording_check(const struct cuda_recording *recording, const struct problem *problem,
-                    struct err *err)
+static int check_whole(const struct cuda_recording *recording, const struct problem *problem,
+                       struct err *err)
 {
     uint64_t number = (recording->base - ARENA_RECORDED) / ARENA_RECORDED_STEP;
     int rc = 0;
 
     if (recording->base < ARENA_RECORDED || number >= GPU_RECORDINGS ||
         (recording->base - ARENA_RECORDED) % ARENA_RECORDED_STEP != 0) {
-        return err_set(err, ERR_INVALID, "the recording is of other addresses");
+        return err_set(err, ERR_INVALID, "it is of other addresses");
     }
     for (size_t i = 0; i < recording->contents_count; i++) {
         if (recording->contents[i].data.len == 0) {
@@ -208,6 +208,14 @@ int recording_check(const struct cuda_recording *recording, const struct problem
     for (size_t i = 0; i < recording->cases_count && rc == 0; i++) {
         rc = check_case(recording, problem, &recording->cases[i], err);
     }
+    return rc;
+}
+
+int recording_check(const struct cuda_recording *recording, const struct problem *problem,
+                    struct err *err)
+{
+    int rc = check_whole(recording, problem, err);
+
     return rc != 0 ? err_wrap(err, "the recording cannot be replayed") : 0;
 }
 

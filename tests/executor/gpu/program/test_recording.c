@@ -1,0 +1,259 @@
+// What makes a recording one that can be replayed. Each test damages one thing of a good one.
+#include "common/mem.h"
+#include "executor/gpu/arena.h"
+#include "executor/gpu/gpu.h"
+#include "executor/gpu/program/program.h"
+#include "tests/support/gpu_recording.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char problem_text[] =
+    "{\"name\": \"p\", \"title\": \"y = a x\", \"license\": \"MIT\", \"language\": \"cuda\","
+    "\"params\": [{\"name\": \"n\", \"type\": \"int\"}, {\"name\": \"a\", \"type\": \"f64\"}],"
+    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\":"
+    "[\"n\"], \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
+    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],"
+    "\"tolerance\": 4}], \"cases\": {\"check\": [{\"n\": 300, \"a\": 2}],"
+    "\"bench\": [{\"params\": {\"n\": 2000, \"a\": 2.5}, \"weight\": 1}]},"
+    "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"8*n\"}}";
+
+struct fixture {
+    struct problem *problem;
+    struct cuda_recording recording;
+    struct recorded_case *of; // its first case, of n = 2000
+    struct recorded_node *launch;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+    struct err err = ERR_INIT;
+
+    if (problem_parse(&f->problem, problem_text, strlen(problem_text), "p", &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    gpu_recording_make(&f->recording, f->problem, "fk_scale", 1);
+    f->of = &f->recording.cases[0];
+    f->launch = &f->of->nodes[0];
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    message_clear(&cuda_recording_message, &f->recording);
+    problem_free(f->problem);
+    free(f);
+    return 0;
+}
+
+static void passes(struct fixture *f)
+{
+    struct err err = ERR_INIT;
+
+    if (recording_check(&f->recording, f->problem, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+}
+
+static void fails(struct fixture *f, const char *words)
+{
+    struct err err = ERR_INIT;
+    int rc = recording_check(&f->recording, f->problem, &err);
+
+    if (rc != ERR_INVALID || !strstr(err.text, words) ||
+        strncmp(err.text, "the recording cannot be replayed: ", 34) != 0) {
+        fail_msg("%s; expected: %s", rc == 0 ? "it passes" : err.text, words);
+    }
+}
+
+// Sets a number to something bad, sees the sentence, and sets it back.
+static void refused(struct fixture *f, uint64_t *number, uint64_t bad, const char *words)
+{
+    uint64_t good = *number;
+
+    *number = bad;
+    fails(f, words);
+    *number = good;
+    passes(f);
+}
+
+static void its_memory_begins_at_an_address_for_recordings(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t *base = &f->recording.base;
+
+    passes(f);
+    refused(f, base, ARENA_OPEN, "it is of other addresses");
+    refused(f, base, ARENA_JUDGE, "it is of other addresses");
+    refused(f, base, ARENA_RECORDED + 4096, "it is of other addresses");
+    refused(f, base, ARENA_RECORDED + GPU_RECORDINGS * ARENA_RECORDED_STEP,
+            "it is of other addresses");
+}
+
+// A driver is given an image without its length.
+static void images_are_as_long_as_they_say(void **state)
+{
+    struct fixture *f = *state;
+    struct bytes *image = &f->recording.images[0].data, whole = *image;
+
+    for (size_t len = 0; len < whole.len; len++) {
+        image->len = len;
+        fails(f, "image 0 is neither a cubin nor a container");
+    }
+    image->len = whole.len;
+    memset(image->data + 8, 0xff, 8); // the payload's length
+    fails(f, "image 0 is neither");
+    memcpy(image->data, "\177ELF\2\1\1", 8);
+    fails(f, "image 0: ");
+}
+
+static void a_launch_has_extents_that_a_gpu_has(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t *shape = f->launch->shape;
+
+    refused(f, &f->launch->image, 1, "a kernel has no image");
+    for (size_t i = 0; i < 6; i++) {
+        refused(f, &shape[i], 0, "has extents that no launch has");
+        refused(f, &shape[i], UINT64_MAX, "has extents that no launch has");
+    }
+    refused(f, &shape[3], 1025, "has extents");
+    refused(f, &shape[4], 5, "a block or cluster that is too large"); // 1280 threads
+    refused(f, &shape[6], 17, "has extents");
+    f->launch->shape[6] = f->launch->shape[7] = f->launch->shape[8] = 16;
+    fails(f, "too large");
+    shape[6] = shape[7] = shape[8] = 0;
+    refused(f, &f->launch->smem, UINT32_MAX, "too large");
+    f->launch->shape_count = 8;
+    fails(f, "has no shape");
+    f->launch->shape_count = RECORDED_SHAPE;
+    char *name = f->launch->symbol;
+    f->launch->symbol = NULL;
+    fails(f, "no name");
+    f->launch->symbol = name;
+}
+
+static void nodes_come_after_those_that_they_wait_for(void **state)
+{
+    struct fixture *f = *state;
+    struct recorded_node *fill = gpu_recording_node(f->of, RECORDED_FILL);
+
+    f->launch = &f->of->nodes[0];
+    fill->width = 4;
+    fill->bytes = 16;
+    fill->after = xcalloc(1, sizeof(*fill->after));
+    fill->after_count = 1;
+    passes(f);
+    refused(f, &fill->after[0], 1, "node 1 comes after node 1");
+    refused(f, &fill->after[0], UINT64_MAX, "node 1 comes after node 18446744073709551615");
+    refused(f, &fill->width, 3, "values of a wrong size");
+    refused(f, &fill->bytes, 15, "values of a wrong size");
+    refused(f, &fill->bytes, 0, "values of a wrong size");
+    refused(f, &fill->kind, RECORDED_COPY + 1, "is of kind 4");
+    fill->kind = RECORDED_COPY;
+    refused(f, &fill->bytes, 0, "a copy has no bytes");
+}
+
+static void blocks_lie_apart_in_its_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct recorded_block *first = gpu_recording_block(&f->recording, f->of, 1000), *second;
+
+    second = gpu_recording_block(&f->recording, f->of, 4096);
+    first = &f->of->blocks[0];
+    passes(f);
+    refused(f, &first->at, f->recording.base, "where no block may be");
+    refused(f, &first->at, first->at + 8, "where no block may be");
+    refused(f, &second->at, first->at, "where no block may be");
+    refused(f, &second->at, second->at - ARENA_ALIGN, "where no block may be");
+    refused(f, &second->at, UINT64_MAX - 255, "where no block may be");
+    refused(f, &second->bytes, UINT64_MAX, "where no block may be");
+    refused(f, &second->bytes, 0, "where no block may be");
+    assert_true(recording_holds(f->of, second->at, 4096));
+    assert_true(recording_holds(f->of, second->at + 4095, 1));
+    assert_false(recording_holds(f->of, second->at, 4097));
+    assert_false(recording_holds(f->of, second->at + 4095, UINT64_MAX));
+    assert_false(recording_holds(f->of, first->at + 1000, 1));
+}
+
+static void pieces_lie_in_their_block_in_order(void **state)
+{
+    struct fixture *f = *state;
+    struct recorded_block *block = gpu_recording_block(&f->recording, f->of, 1000);
+    struct recorded_piece *piece = block->pieces = xcalloc(2, sizeof(*piece));
+
+    f->recording.contents = xcalloc(1, sizeof(*f->recording.contents));
+    f->recording.contents_count = 1;
+    f->recording.contents[0].data = bytes_copy("0123456789", 10);
+    block->kept = true;
+    block->pieces_count = 2;
+    piece[1].at = 990;
+    passes(f);
+    refused(f, &piece[1].at, 991, "a piece does not lie in its block");
+    refused(f, &piece[1].at, 9, "a piece does not lie in its block");
+    refused(f, &piece[1].at, UINT64_MAX, "a piece does not lie in its block");
+    refused(f, &piece[1].content, 1, "a content that there is not");
+    f->recording.contents[0].data.len = 0;
+    fails(f, "content 0 is empty");
+    f->recording.contents[0].data.len = 10;
+}
+
+static void a_case_is_one_of_the_problem(void **state)
+{
+    struct fixture *f = *state;
+
+    f->of->tensors_count = 1;
+    fails(f, "a case is not one of the problem");
+    f->of->tensors_count = 2;
+    f->of->values_count = 0;
+    fails(f, "a case is not one of the problem");
+    f->of->values_count = 1;
+    f->of->outputs = xcalloc(2, sizeof(*f->of->outputs));
+    f->of->outputs_count = 2;
+    passes(f);
+    struct recorded_block *block = gpu_recording_block(&f->recording, f->of, 8000);
+    f->of->outputs[1] = block->at;
+    passes(f);
+    refused(f, &f->of->outputs[1], block->at + 8000, "where no result may be");
+    refused(f, &f->of->outputs[1], f->of->tensors[0], "where no result may be");
+    refused(f, &f->of->outputs[0], block->at, "where no result may be"); // of an input
+    f->of->nodes_count = 0;
+    fails(f, "nothing was launched for a case");
+    f->of->nodes_count = 1;
+}
+
+static void a_case_is_found_by_its_parameters(void **state)
+{
+    struct fixture *f = *state;
+    struct shape_case shape = f->problem->check[0];
+
+    assert_ptr_equal(recording_find(&f->recording, f->problem, &f->problem->bench[0]), f->of);
+    assert_ptr_equal(recording_find(&f->recording, f->problem, &shape), &f->recording.cases[1]);
+    shape.i[0] = 301;
+    assert_null(recording_find(&f->recording, f->problem, &shape));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(its_memory_begins_at_an_address_for_recordings),
+        TEST(images_are_as_long_as_they_say),
+        TEST(a_launch_has_extents_that_a_gpu_has),
+        TEST(nodes_come_after_those_that_they_wait_for),
+        TEST(blocks_lie_apart_in_its_memory),
+        TEST(pieces_lie_in_their_block_in_order),
+        TEST(a_case_is_one_of_the_problem),
+        TEST(a_case_is_found_by_its_parameters),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+// Whole measurements of recordings on the fake GPU: as candidates and as baselines. Skipped without
+// a compiler.
+#include "executor/gpu/arena.h"
+#include "tests/executor/gpu/gpu_trial_fixture.h"
+#include "tests/support/gpu_recording.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CANDIDATE 1
+#define BASELINE 0
+
+static struct problem *parse_problem(void)
+{
+    struct problem *problem = NULL;
+    struct err err = ERR_INIT;
+
+    if (problem_parse(&problem, TRIAL_PROBLEM(TRIAL_CHECK), strlen(TRIAL_PROBLEM(TRIAL_CHECK)), "p",
+                      &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    return problem;
+}
+
+static void make(struct cuda_recording *recording, const char *kernel, unsigned number)
+{
+    struct problem *problem = parse_problem();
+
+    gpu_recording_make(recording, problem, kernel, number);
+    problem_free(problem);
+}
+
+static struct bytes recorded(const char *kernel, unsigned number)
+{
+    struct cuda_recording recording;
+
+    make(&recording, kernel, number);
+    return gpu_recording_pack(&recording);
+}
+
+// Has each case's kernel read or write something else: parameter 0 is x, 1 is y.
+static void point(struct recorded_case *of, size_t parameter, uint64_t at)
+{
+    memcpy(of->nodes[0].parameters.data + 8 * parameter, &at, sizeof(at));
+}
+
+static void a_recording_is_measured_like_a_sealed_candidate(void **state)
+{
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "noise=0.2");
+    trial_becomes(trial, recorded("fk_scale", CANDIDATE), VERDICT_EQUIVALENT, "", false);
+    trial_becomes(trial, recorded("fk_scale_fast30", CANDIDATE), VERDICT_FASTER, "", false);
+    trial_becomes(trial, recorded("fk_scale_slow30", CANDIDATE), VERDICT_SLOWER, "", false);
+    trial_becomes(trial, recorded("fk_scale_wrong", CANDIDATE), VERDICT_WRONG,
+                  "1 of 300 elements are outside", false);
+    trial_becomes(trial, recorded("fk_scale_memo", CANDIDATE), VERDICT_WRONG,
+                  "elements are outside", false);
+    trial_becomes(trial, recorded("fk_scale_oob", CANDIDATE), VERDICT_WRONG, "it wrote outside y",
+                  false);
+    trial_becomes(trial, recorded("fk_scale_slack", CANDIDATE), VERDICT_WRONG,
+                  "it wrote outside its tensors", true);
+    trial_becomes(trial, recorded("fk_scale_input", CANDIDATE), VERDICT_WRONG,
+                  "it changed its input x", false);
+}
+
+// The kernel writes into a block, from which a copy brings the result to y, which takes time.
+static void memory_of_its_own_is_there_and_guarded(void **state)
+{
+    struct trial *trial = *state;
+    struct cuda_recording recording;
+
+    trial_must_open(trial, "noise=0.2");
+    for (int bad = 0; bad < 2; bad++) {
+        make(&recording, bad ? "fk_scale_oob" : "fk_scale", CANDIDATE);
+        for (size_t i = 0; i < recording.cases_count; i++) {
+            struct recorded_case *of = &recording.cases[i];
+            size_t bytes = 4 * of->values[0];
+            uint64_t at = gpu_recording_block(&recording, of, bytes)->at;
+            struct recorded_node *copy = gpu_recording_node(of, RECORDED_COPY);
+
+            copy->from = at;
+            copy->to = of->tensors[1];
+            copy->bytes = bytes;
+            point(of, 1, at);
+        }
+        trial_becomes(trial, gpu_recording_pack(&recording), bad ? VERDICT_WRONG : VERDICT_SLOWER,
+                      bad ? "it wrote outside its scratch memory" : "", false);
+    }
+}
+
+// What it handed back lies in a block, and is compared there.
+static void a_result_may_lie_in_a_block(void **state)
+{
+    struct trial *trial = *state;
+    struct cuda_recording recording;
+
+    trial_must_open(trial, "noise=0.2");
+    for (int small = 0; small < 2; small++) {
+        make(&recording, "fk_scale", CANDIDATE);
+        for (size_t i = 0; i < recording.cases_count; i++) {
+            struct recorded_case *of = &recording.cases[i];
+            uint64_t at = gpu_recording_block(&recording, of, small ? 16 : 4 * of->values[0])->at;
+
+            of->outputs = xcalloc(2, sizeof(*of->outputs));
+            of->outputs_count = 2;
+            of->outputs[1] = at;
+            point(of, 1, at);
+        }
+        trial_becomes(trial, gpu_recording_pack(&recording),
+                      small ? VERDICT_CRASH : VERDICT_EQUIVALENT,
+                      small ? "what it gave as y is smaller than that" : "", false);
+    }
+}
+
+// Before each launch a kept block holds what it held when it was recorded: here a content that the
+// candidate scales instead of x, and then itself overwrites.
+static void what_is_kept_is_there_before_each_launch_and_answers_nothing(void **state)
+{
+    struct trial *trial = *state;
+    struct cuda_recording recording;
+
+    trial_must_open(trial, "noise=0.2");
+    make(&recording, "fk_scale", CANDIDATE);
+    recording.contents = xcalloc(1, sizeof(*recording.contents));
+    recording.contents_count = 1;
+    recording.contents[0].data = bytes_copy("\0\0\200\77", 4); // 1
+    for (size_t i = 0; i < recording.cases_count; i++) {
+        struct recorded_case *of = &recording.cases[i];
+        struct recorded_block *block = gpu_recording_block(&recording, of, 4 * of->values[0]);
+
+        block->kept = true;
+        block->pieces = xcalloc(1, sizeof(*block->pieces));
+        block->pieces_count = 1;
+        point(of, 0, block->at);
+    }
+    const struct result *result = trial_result(trial, gpu_recording_pack(&recording));
+    // y[0] is a times the content of the case that is verified first, whatever x is.
+    assert_int_equal(result->verdict, VERDICT_WRONG);
+    assert_non_null(strstr(result->reason, "y[0] is 2"));
+    assert_non_null(strstr(result->reason, "for n=300 a=2"));
+}
+
+static void copies_and_fills_stay_in_its_own_memory(void **state)
+{
+    struct trial *trial = *state;
+    struct cuda_recording recording;
+
+    trial_must_open(trial, "noise=0.2");
+    for (int what = 0; what < 3; what++) {
+        make(&recording, "fk_scale", CANDIDATE);
+        for (size_t i = 0; i < recording.cases_count; i++) {
+            struct recorded_case *of = &recording.cases[i];
+            struct recorded_node *node =
+                gpu_recording_node(of, what == 0 ? RECORDED_FILL : RECORDED_COPY);
+
+            node->width = 1;
+            node->bytes = 64;
+            node->to = what == 2 ? of->tensors[1] : ARENA_JUDGE;
+            node->from = ARENA_JUDGE;
+        }
+        trial_becomes(trial, gpu_recording_pack(&recording), VERDICT_CRASH,
+                      "it copies or fills memory that is not its own", false);
+    }
+}
+
+static void places_that_are_not_here_are_no_verdict(void **state)
+{
+    struct trial *trial = *state;
+    struct cuda_recording recording;
+
+    trial_must_open(trial, "noise=0.2");
+    make(&recording, "fk_scale", CANDIDATE);
+    recording.cases[1].tensors[1] += 256;
+    trial_fails(trial, gpu_recording_pack(&recording), "y is at another address here");
+    make(&recording, "fk_scale", CANDIDATE);
+    recording.cases[1].values[0] = 301;
+    trial_fails(trial, gpu_recording_pack(&recording), "it was not recorded for this case");
+}
+
+static void a_baseline_may_be_a_recording(void **state)
+{
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "noise=0.2");
+    trial_replace(&trial->plan.baseline, recorded("fk_scale", BASELINE));
+    trial_becomes(trial, recorded("fk_scale", CANDIDATE), VERDICT_EQUIVALENT, "", false);
+    trial_becomes(trial, trial_kernel("fk_scale_fast30"), VERDICT_FASTER, "", false);
+    // Alone it is right, so it is the candidate that has broken it.
+    trial_becomes(trial, recorded("fk_scale_killer", CANDIDATE), VERDICT_CRASH,
+                  "the baseline failed beside it and not alone", true);
+    trial_must_open(trial, "noise=0.2");
+    trial_becomes(trial, recorded("fk_scale_breaker", CANDIDATE), VERDICT_WRONG,
+                  "the baseline failed beside it and not alone", true);
+    trial_must_open(trial, "noise=0.2");
+    trial_replace(&trial->plan.baseline, recorded("fk_scale_wrong", BASELINE));
+    trial_fails(trial, recorded("fk_scale_breaker", CANDIDATE), "the baseline");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, trial_set_up, trial_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_recording_is_measured_like_a_sealed_candidate),
+        TEST(memory_of_its_own_is_there_and_guarded),
+        TEST(a_result_may_lie_in_a_block),
+        TEST(what_is_kept_is_there_before_each_launch_and_answers_nothing),
+        TEST(copies_and_fills_stay_in_its_own_memory),
+        TEST(places_that_are_not_here_are_no_verdict),
+        TEST(a_baseline_may_be_a_recording),
+    };
+
+    return cmocka_run_group_tests(tests, trial_find_compiler, NULL);
+}

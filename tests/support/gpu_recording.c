@@ -1,0 +1,138 @@
+#include "tests/support/gpu_recording.h"
+#include "common/mem.h"
+#include "common/strbuf.h"
+#include "executor/gpu/arena.h"
+#include "executor/gpu/cases.h"
+#include "executor/gpu/gpu.h"
+#include "executor/gpu/input_set.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEED 5 // of hidden cases, which those problems do not have
+
+static void fail(const struct err *err)
+{
+    fprintf(stderr, "making a recording: %s\n", err->text);
+    abort();
+}
+
+// A container of CUDA's with the names of the kernels that the fake is to have.
+static void add_image(struct cuda_recording *recording, const char *kernel)
+{
+    struct recorded_image *image =
+        &(recording->images = xcalloc(1, sizeof(*image)))[recording->images_count++];
+    char *names = xasprintf("fake:%s ", kernel);
+    uint64_t payload = strlen(names) + 1; // with the NUL that ends the names
+    unsigned char header[16] = {0x50, 0xed, 0x55, 0xba, 1, 0, sizeof(header), 0};
+
+    memcpy(header + 8, &payload, sizeof(payload));
+    message_init(&recorded_image_message, image);
+    image->data.len = sizeof(header) + payload;
+    image->data.data = xmalloc(image->data.len);
+    memcpy(image->data.data, header, sizeof(header));
+    memcpy(image->data.data + sizeof(header), names, payload);
+    free(names);
+}
+
+static void add_launch(struct recorded_case *of, const char *kernel, int32_t n, float a)
+{
+    struct recorded_node *node = gpu_recording_node(of, RECORDED_KERNEL);
+    const uint64_t shape[RECORDED_SHAPE] = {(uint64_t)(n + 255) / 256, 1, 1, 256, 1, 1};
+    unsigned char value[24];
+
+    memcpy(value, &of->tensors[0], 8);
+    memcpy(value + 8, &of->tensors[1], 8);
+    memcpy(value + 16, &n, sizeof(n));
+    memcpy(value + 20, &a, sizeof(a));
+    node->symbol = xstrdup(kernel);
+    node->shape = xcalloc(RECORDED_SHAPE, sizeof(*node->shape));
+    memcpy(node->shape, shape, sizeof(shape));
+    node->shape_count = RECORDED_SHAPE;
+    node->parameters = bytes_copy(value, sizeof(value));
+}
+
+static void add_case(struct recorded_case *of, const struct problem *problem,
+                     const struct shape_case *shape, const char *kernel)
+{
+    struct tensor_sizes sizes;
+    struct err err = ERR_INIT;
+
+    message_init(&recorded_case_message, of);
+    if (tensor_sizes_of(problem, shape, &sizes, &err) != 0) {
+        fail(&err);
+    }
+    of->values = xcalloc(1, sizeof(*of->values));
+    of->values[of->values_count++] = (uint64_t)shape->i[0];
+    of->tensors_count = problem->tensor_count;
+    of->tensors = xcalloc(of->tensors_count, sizeof(*of->tensors));
+    cu_pointer at[PROBLEM_TENSOR_MAX];
+    gpu_tensor_addresses(GPU_RECORDING_L2, sizes.bytes, problem->tensor_count, at);
+    for (size_t t = 0; t < problem->tensor_count; t++) {
+        of->tensors[t] = at[t];
+    }
+    add_launch(of, kernel, (int32_t)shape->i[0], (float)shape->f[1]);
+}
+
+void gpu_recording_make(struct cuda_recording *ret, const struct problem *problem,
+                        const char *kernel, unsigned number)
+{
+    struct shape_case shape[GPU_CASES_MAX];
+    size_t count = gpu_cases(problem, COMPILE_CANDIDATE, SEED, shape);
+
+    message_init(&cuda_recording_message, ret);
+    ret->base = ARENA_RECORDED + number * ARENA_RECORDED_STEP;
+    add_image(ret, kernel);
+    ret->cases = xcalloc(count, sizeof(*ret->cases));
+    for (size_t i = 0; i < count; i++) {
+        add_case(&ret->cases[ret->cases_count++], problem, &shape[i], kernel);
+    }
+}
+
+struct recorded_node *gpu_recording_node(struct recorded_case *of, enum recorded_kind kind)
+{
+    of->nodes = xrealloc(of->nodes, of->nodes_count + 1, sizeof(*of->nodes));
+    struct recorded_node *node = &of->nodes[of->nodes_count++];
+
+    message_init(&recorded_node_message, node);
+    node->kind = kind;
+    return node;
+}
+
+struct recorded_block *gpu_recording_block(const struct cuda_recording *recording,
+                                           struct recorded_case *of, size_t bytes)
+{
+    uint64_t end = recording->base;
+
+    if (of->blocks_count > 0) {
+        const struct recorded_block *last = &of->blocks[of->blocks_count - 1];
+
+        end = last->at + last->bytes;
+    }
+    of->blocks = xrealloc(of->blocks, of->blocks_count + 1, sizeof(*of->blocks));
+    struct recorded_block *block = &of->blocks[of->blocks_count++];
+    message_init(&recorded_block_message, block);
+    block->at = (end + GUARD_BYTES + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    block->bytes = bytes;
+    return block;
+}
+
+struct bytes gpu_recording_pack(struct cuda_recording *recording)
+{
+    struct cuda_object object;
+    struct strbuf packed;
+    struct err err = ERR_INIT;
+
+    message_init(&cuda_object_message, &object);
+    object.source = bytes_copy("def p(): pass\n", 14);
+    object.target = xstrdup("sm_90");
+    object.recording = recording;
+    strbuf_init(&packed, (size_t)32 << 20);
+    if (message_pack(&cuda_object_message, &object, &packed, &err) != 0) {
+        fail(&err);
+    }
+    object.recording = NULL;
+    message_clear(&cuda_object_message, &object);
+    message_clear(&cuda_recording_message, recording);
+    return strbuf_detach_bytes(&packed);
+}

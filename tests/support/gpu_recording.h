@@ -1,0 +1,24 @@
+// Recordings for the fake GPU without an interpreter: for each case of a problem with the tensors
+// x and y, the int parameter n and the float parameter a, one launch of a kernel of the fake
+// (tests/support/fake_gpu/fake.h). Tests change what they need before they pack it.
+#ifndef TESTS_SUPPORT_GPU_RECORDING_H
+#define TESTS_SUPPORT_GPU_RECORDING_H
+
+#include "executor/gpu/program/recording.h"
+
+#define GPU_RECORDING_L2 ((size_t)1 << 20) // bytes of the fake's L2 cache, by which tensors lie
+
+// Overwrites *ret, which message_clear with cuda_recording_message clears. `number`: 0 for a
+// baseline, 1 for a candidate.
+void gpu_recording_make(struct cuda_recording *ret, const struct problem *problem,
+                        const char *kernel, unsigned number);
+// Packed as an object, with the recording cleared. The caller's to clear.
+struct bytes gpu_recording_pack(struct cuda_recording *recording);
+
+// Gives a case the block as its last one, without pieces. The block lies behind the others.
+struct recorded_block *gpu_recording_block(const struct cuda_recording *recording,
+                                           struct recorded_case *of, size_t bytes);
+// Gives a case the node as its last one, of this kind and nothing else.
+struct recorded_node *gpu_recording_node(struct recorded_case *of, enum recorded_kind kind);
+
+#endif
