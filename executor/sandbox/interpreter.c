@@ -94,7 +94,8 @@ int interpreter_bind(const struct sandbox *sandbox, struct err *err)
     if (rc == 0) {
         rc = bind_gpus(err);
     }
-    if (rc == 0 && symlink(&SANDBOX_DIR[1], "./tmp") != 0) {
+    // It is there already when the interpreter lies below it.
+    if (rc == 0 && symlink(&SANDBOX_DIR[1], "./tmp") != 0 && errno != EEXIST) {
         rc = err_set_errno(err, ERR_SANDBOX, errno, "/tmp of the sandbox");
     }
     return rc == 0 ? bind_proc(err) : rc;

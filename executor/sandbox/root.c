@@ -131,14 +131,28 @@ static int mount_scratch(const struct sandbox *sandbox, struct err *err)
     return 0;
 }
 
+// Whether something lies below the place that is to be bound into the new root.
+static bool is_needed(const struct sandbox *sandbox, const char *place)
+{
+    size_t len = strlen(place);
+
+    for (size_t i = 0; i < SANDBOX_FOLDERS_MAX; i++) {
+        if (strncmp(sandbox->folder[i], place, len) == 0 &&
+            (sandbox->folder[i][len] == '/' || sandbox->folder[i][len] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Mounts the tmpfs that becomes the root over some directory that exists, and enters it.
-static int mount_root(struct err *err)
+static int mount_root(const struct sandbox *sandbox, struct err *err)
 {
     static const char *const place[] = {"/tmp", "/run", "/mnt", "/var", "/dev"};
     struct stat st;
 
     for (size_t i = 0; i < ARRAY_LEN(place); i++) {
-        if (stat(place[i], &st) != 0 || !S_ISDIR(st.st_mode)) {
+        if (stat(place[i], &st) != 0 || !S_ISDIR(st.st_mode) || is_needed(sandbox, place[i])) {
             continue;
         }
         if (mount("kcast", place[i], "tmpfs", MS_NOSUID | MS_NODEV,
@@ -166,7 +180,7 @@ static int build_root(const struct sandbox *sandbox, struct err *err)
             return err_set_errno(err, ERR_SANDBOX, errno, "%s", sandbox->toolkit);
         }
     }
-    int rc = mount_root(err);
+    int rc = mount_root(sandbox, err);
     if (rc != 0) {
         goto out;
     }

@@ -40,8 +40,9 @@ static void look_at_case(const struct cuda_recording *recording, const struct re
         for (size_t k = 0; k < node->after_count; k++) {
             must(node->after[k] < i);
         }
-        must(node->kind != RECORDED_KERNEL || (node->image < recording->images_count &&
-                                               node->symbol && node->shape_count == RECORDED_SHAPE));
+        must(node->kind != RECORDED_KERNEL ||
+             (node->image < recording->images_count && node->symbol &&
+              node->shape_count == RECORDED_SHAPE));
         must(node->kind == RECORDED_KERNEL || node->bytes > 0);
     }
     for (size_t i = 0; i < of->blocks_count; i++) {

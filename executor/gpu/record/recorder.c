@@ -89,7 +89,8 @@ static int give_up(int control, const struct err *why)
 static int recorder_child(const struct zygote_child *child)
 {
     struct recorder_spec spec;
-    char path[RECORDER_PATH_MAX + 64], home[128], triton[160], inductor[160], extensions[160];
+    char path[RECORDER_PATH_MAX + 64], home[128], temporary[128];
+    char triton[160], inductor[160], extensions[160];
     struct err err = ERR_INIT;
 
     if (child->spec_len != sizeof(spec) || child->fd_count != 3) {
@@ -114,11 +115,13 @@ static int recorder_child(const struct zygote_child *child)
     snprintf(path, sizeof(path), "PATH=%.*s:/usr/local/cuda/bin:/usr/local/bin:/usr/bin:/bin",
              (int)(slash ? slash - spec.python : 0), spec.python);
     snprintf(home, sizeof(home), "HOME=%s", folder);
+    snprintf(temporary, sizeof(temporary), "TMPDIR=%s", folder);
     snprintf(triton, sizeof(triton), "TRITON_CACHE_DIR=%s/triton", folder);
     snprintf(inductor, sizeof(inductor), "TORCHINDUCTOR_CACHE_DIR=%s/inductor", folder);
     snprintf(extensions, sizeof(extensions), "TORCH_EXTENSIONS_DIR=%s/extensions", folder);
     char *const environment[] = {path,
                                  home,
+                                 temporary,
                                  triton,
                                  inductor,
                                  extensions,
@@ -233,6 +236,18 @@ static void add_folder(struct sandbox *sandbox, const char *path)
     }
 }
 
+static void add_folder_of(struct sandbox *sandbox, const char *file)
+{
+    char folder[PATH_MAX];
+
+    snprintf(folder, sizeof(folder), "%s", file);
+    char *slash = strrchr(folder, '/');
+    if (slash) {
+        *slash = '\0';
+        add_folder(sandbox, folder);
+    }
+}
+
 static int prepare_sandbox(struct recorder *recorder, struct sandbox *sandbox, struct err *err)
 {
     struct strbuf text = STRBUF_INIT;
@@ -252,10 +267,8 @@ static int prepare_sandbox(struct recorder *recorder, struct sandbox *sandbox, s
     while ((line = strsep(&rest, "\n"))) {
         add_folder(sandbox, line);
     }
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof(folder), "%s", real);
-    *strrchr(folder, '/') = '\0';
-    add_folder(sandbox, folder);
+    add_folder_of(sandbox, real);
+    add_folder_of(sandbox, executable);
 out:
     strbuf_release(&text);
     return rc;

@@ -1,0 +1,284 @@
+// What is asked of a recorder and what is made of its answers, with an interpreter that answers as
+// the test says (tests/support/fake_python.py), in the recorder's real sandbox.
+#include "common/file.h"
+#include "executor/gpu/arena.h"
+#include "executor/gpu/record/record.h"
+#include "proto/verdict.h"
+#include "tests/support/gpu_recording.h"
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define FAKE "tests/support/fake_python.py"
+#define LIMIT 20.0 // seconds of processor time, which nothing here comes near
+
+static const char problem_text[] =
+    "{\"name\": \"p\", \"title\": \"y = a x\", \"license\": \"MIT\", \"language\": \"cuda\","
+    "\"params\": [{\"name\": \"n\", \"type\": \"int\"}, {\"name\": \"a\", \"type\": \"f64\"}],"
+    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\":"
+    "[\"n\"], \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
+    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],"
+    "\"tolerance\": 4}], \"cases\": {\"check\": [{\"n\": 300, \"a\": 2}],"
+    "\"bench\": [{\"params\": {\"n\": 2000, \"a\": 2.5}, \"weight\": 1}]},"
+    "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"8*n\"}}";
+
+struct fixture {
+    struct recorder recorder;
+    struct compile_plan plan;
+    struct fact facts[2];
+    char python[PATH_MAX];
+    struct compile_outcome outcome;
+    struct err err;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+
+    f->recorder = (struct recorder)RECORDER_INIT;
+    message_init(&compile_plan_message, &f->plan);
+    message_init(&compile_outcome_message, &f->outcome);
+    assert_non_null(realpath(FAKE, f->python));
+    f->facts[0] = (struct fact){.name = "l2_bytes", .value = GPU_RECORDING_L2};
+    f->facts[1] = (struct fact){.name = "multiprocessors", .value = 132};
+    f->plan.problem = (struct bytes){.data = (unsigned char *)(uintptr_t)problem_text,
+                                     .len = sizeof(problem_text) - 1};
+    f->plan.target = "sm_90";
+    f->plan.role = COMPILE_CANDIDATE;
+    f->plan.facts = f->facts;
+    f->plan.facts_count = 2;
+    f->plan.python = f->python;
+    f->plan.max_seconds = LIMIT;
+    f->plan.max_output = 32 << 20;
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    recorder_stop(&f->recorder);
+    message_clear(&compile_outcome_message, &f->outcome);
+    free(f);
+    return 0;
+}
+
+static int ask(struct fixture *f, const char *source)
+{
+    f->plan.source =
+        (struct bytes){.data = (unsigned char *)(uintptr_t)source, .len = strlen(source)};
+    message_clear(&compile_outcome_message, &f->outcome);
+    f->err = (struct err)ERR_INIT;
+    return record_cuda(&f->plan, &f->recorder, &f->outcome, &f->err);
+}
+
+static const struct compiled *record(struct fixture *f, const char *source)
+{
+    if (ask(f, source) != 0) {
+        fail_msg("%s", f->err.text);
+    }
+    return f->outcome.compiled;
+}
+
+static void becomes(struct fixture *f, const char *source, enum verdict verdict, const char *words)
+{
+    const struct compiled *compiled = record(f, source);
+    const char *reason = compiled->reason ? compiled->reason : "";
+
+    if (compiled->verdict != verdict || !strstr(reason, words)) {
+        fail_msg("%s: %s; expected %s: %s", verdict_name(compiled->verdict), reason,
+                 verdict_name(verdict), words);
+    }
+    assert_null(f->outcome.object.data);
+}
+
+// A source that has the interpreter answer with a recording, which is cleared.
+static char *replying(struct cuda_recording *recording, struct record_reply *reply)
+{
+    struct strbuf packed = STRBUF_INIT, source = STRBUF_INIT;
+    struct err err = ERR_INIT;
+
+    reply->recording = recording;
+    assert_int_equal(message_pack(&record_reply_message, reply, &packed, &err), 0);
+    strbuf_adds(&source, "# reply ");
+    for (size_t i = 0; i < packed.len; i++) {
+        strbuf_addf(&source, "%02x", (unsigned char)packed.data[i]);
+    }
+    strbuf_adds(&source, "\nimport torch\n");
+    strbuf_release(&packed);
+    message_clear(&cuda_recording_message, recording);
+    return strbuf_detach(&source);
+}
+
+static void make(struct cuda_recording *recording, unsigned number)
+{
+    struct problem *problem = NULL;
+    struct err err = ERR_INIT;
+
+    assert_int_equal(
+        problem_parse(&problem, problem_text, sizeof(problem_text) - 1, "problem.json", &err), 0);
+    gpu_recording_make(recording, problem, "fk_scale", number);
+    problem_free(problem);
+}
+
+static double feature(const struct compiled *compiled, const char *name)
+{
+    for (size_t i = 0; i < compiled->features_count; i++) {
+        if (strcmp(compiled->features[i].name, name) == 0) {
+            return compiled->features[i].value;
+        }
+    }
+    fail_msg("no feature %s", name);
+    return 0;
+}
+
+static void a_recording_becomes_an_object_with_features(void **state)
+{
+    struct fixture *f = *state;
+    struct cuda_recording recording;
+    struct record_reply reply;
+
+    message_init(&record_reply_message, &reply);
+    make(&recording, 1);
+    char *source = replying(&recording, &reply);
+    const struct compiled *compiled = record(f, source);
+    if (compiled->verdict != 0) {
+        fail_msg("%s", compiled->reason);
+    }
+    struct cuda_object object;
+    assert_int_equal(message_read(&cuda_object_message, &object, f->outcome.object.data,
+                                  f->outcome.object.len, &f->err),
+                     0);
+    assert_int_equal(object.recording->cases_count, 2);
+    assert_int_equal(object.variants_count, 0);
+    message_clear(&cuda_object_message, &object);
+    assert_true(feature(compiled, "recorded_kernels") == 1);
+    assert_true(feature(compiled, "recorded_blocks") == 8);
+    assert_true(feature(compiled, "recorded_waves") == 1);
+    assert_string_equal(compiled->sandbox, "on");
+    free(source);
+}
+
+// Only what was asked for is taken: of these addresses, for each case, and sound.
+static void a_recording_of_something_else_is_rejected(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const words[] = {"it is of other addresses", "a case has not been recorded",
+                                        "the recording cannot be replayed: image 0"};
+
+    for (int what = 0; what < 3; what++) {
+        struct cuda_recording recording;
+        struct record_reply reply;
+
+        message_init(&record_reply_message, &reply);
+        make(&recording, 1);
+        if (what == 0) {
+            recording.base = ARENA_OPEN;
+        } else if (what == 1) {
+            recording.cases[1].values[0] = 301;
+        } else {
+            recording.images[0].data.len -= 3;
+        }
+        char *source = replying(&recording, &reply);
+        becomes(f, source, VERDICT_REJECTED, words[what]);
+        free(source);
+    }
+}
+
+static void nonsense_is_rejected(void **state)
+{
+    struct fixture *f = *state;
+
+    becomes(f, "# reply 00", VERDICT_REJECTED, "what was recorded makes no sense");
+    becomes(f, "# reply df0000", VERDICT_REJECTED, "what was recorded makes no sense");
+    becomes(f, "# reply df00000000", VERDICT_REJECTED, ""); // neither a recording nor a reason
+    becomes(f, "\xff\xfe", VERDICT_COMPILE_ERROR, "it is no UTF-8 text");
+}
+
+// What is refused by the recorder has its sentence, without what a terminal would obey.
+static void a_refusal_has_its_verdict_and_sentence(void **state)
+{
+    struct fixture *f = *state;
+
+    becomes(f, "# refuse compile-error candidate.py:3: SyntaxError", VERDICT_COMPILE_ERROR,
+            "candidate.py:3: SyntaxError");
+    becomes(f, "# refuse crash it needs more", VERDICT_CRASH, "it needs more");
+    becomes(f, "# refuse faster than light", VERDICT_REJECTED, "than light");
+    const struct compiled *compiled = record(f, "# refuse rejected a\\e[31mb");
+    assert_null(strchr(compiled->reason, '\033'));
+}
+
+static void what_dies_waits_or_floods_has_a_verdict_and_the_next_is_served(void **state)
+{
+    struct fixture *f = *state;
+
+    becomes(f, "# dies", VERDICT_CRASH, "while it was recorded");
+    becomes(f, "# silent", VERDICT_CRASH, "while it was recorded");
+    f->plan.max_seconds = 0.1;
+    becomes(f, "# waits", VERDICT_REJECTED, "it did not end within 0.3 seconds");
+    f->plan.max_seconds = LIMIT;
+    becomes(f, "# refuse rejected next", VERDICT_REJECTED, "next");
+}
+
+static void nothing_is_left_behind(void **state)
+{
+    struct fixture *f = *state;
+    char source[64];
+
+    const struct compiled *compiled = record(f, "# leaves");
+    snprintf(source, sizeof(source), "# alive %.20s", compiled->reason);
+    becomes(f, source, VERDICT_REJECTED, "gone");
+}
+
+static void a_candidate_reaches_nothing_of_the_host(void **state)
+{
+    becomes(*state, "# escapes", VERDICT_REJECTED, "nothing");
+}
+
+static void without_pytorch_there_is_one_sentence(void **state)
+{
+    struct fixture *f = *state;
+    char link[] = "/tmp/kcast-test-XXXXXX", path[64];
+
+    f->plan.python = "/nowhere/python3";
+    assert_int_equal(ask(f, "# silent"), ERR_UNSUPPORTED);
+    assert_non_null(strstr(f->err.text, "/nowhere/python3 cannot be started; name an interpreter "
+                                        "with PyTorch by --python"));
+    assert_non_null(mkdtemp(link));
+    snprintf(path, sizeof(path), "%s/FAKE_PYTHON_LACKS", link);
+    assert_int_equal(symlink(f->python, path), 0);
+    assert_int_equal(chmod(link, 0755), 0);
+    f->plan.python = path;
+    int rc = ask(f, "# silent");
+    (void)unlink(path);
+    (void)rmdir(link);
+    if (rc != ERR_UNSUPPORTED || !strstr(f->err.text, "No module named 'torch'")) {
+        fail_msg("%d: %s", rc, f->err.text);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_recording_becomes_an_object_with_features),
+        TEST(a_recording_of_something_else_is_rejected),
+        TEST(nonsense_is_rejected),
+        TEST(a_refusal_has_its_verdict_and_sentence),
+        TEST(what_dies_waits_or_floods_has_a_verdict_and_the_next_is_served),
+        TEST(nothing_is_left_behind),
+        TEST(a_candidate_reaches_nothing_of_the_host),
+        TEST(without_pytorch_there_is_one_sentence),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
