@@ -99,7 +99,9 @@ static void mutants_are_python_and_say_what_they_are(void **state)
         problem_parse(&problem, problem_text, sizeof(problem_text) - 1, "problem.json", &err), 0);
     size_t count = write_all(folder, problem);
     assert_true(count >= ARRAY_LEN(baselines) * 15);
-    program_start(&program, (const char *const[]){"python3", "-c", reader, folder, NULL}, NULL);
+    program_start(&program,
+                  (const char *const[]){"/usr/bin/env", "python3", "-c", reader, folder, NULL},
+                  NULL);
     if (program_wait(&program) != 0) {
         fail_msg("%s", program_log(&program));
     }
