@@ -76,7 +76,7 @@ struct sandbox_limits {
 };
 #define SANDBOX_NO_PROCESSES UINT64_MAX
 #define SANDBOX_JAIL_PROCESSES 64      // of a compile jail
-#define SANDBOX_RECORDER_PROCESSES 512 // of a recorder, threads included
+#define SANDBOX_RECORDER_PROCESSES 256 // of a recorder, threads included
 
 // A compiled system call filter. The trusted parent builds it once, its children load it.
 struct sandbox_filter {

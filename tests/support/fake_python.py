@@ -5,6 +5,7 @@ It speaks the recorder's protocol (executor/recorder/serve.py) and does what the
 
     # reply HEX          writes these bytes
     # refuse VERDICT REASON…
+    # spends             refuses, and has used 1000 s of processor time
     # dies               a child is killed while it records
     # silent             a child ends without a word
     # waits              a child never ends
@@ -73,6 +74,8 @@ def child(words, pipe):
         os.write(pipe, bytes.fromhex(rest))
     elif word == "refuse":
         os.write(pipe, pack({1: words[1], 2: " ".join(words[2:]).replace("\\e", "\x1b")}))
+    elif word == "spends":
+        os.write(pipe, pack({1: "compile-error", 2: "ptxas was ended"}))
     elif word == "floods":
         while True:
             os.write(pipe, bytes(1 << 20))
@@ -111,12 +114,13 @@ def serve(control):
         with os.fdopen(descriptors[0], "rb") as file:
             source = json.load(file)["source"]
         pid = os.fork()
+        words = source.split("\n", 1)[0].split()[1:]
         if pid == 0:
-            child(source.split("\n", 1)[0].split()[1:], descriptors[1])
+            child(words, descriptors[1])
         os.close(descriptors[1])
         _, status = os.waitpid(pid, 0)
         clean()
-        control.send(struct.pack("=id", status, 0.01))
+        control.send(struct.pack("=id", status, 1000.0 if words[0] == "spends" else 0.01))
 
 
 def main():

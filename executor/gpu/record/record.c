@@ -274,8 +274,9 @@ static enum verdict verdict_of(const char *name)
     return VERDICT_REJECTED;
 }
 
-static int take_reply(const struct session *s, const struct bytes *packed, struct bytes *ret,
-                      struct err *err)
+// A refusal of what has used up its processor time may come from a compiler that was ended by it.
+static int take_reply(const struct session *s, const struct recorder_report *report,
+                      const struct bytes *packed, struct bytes *ret, struct err *err)
 {
     struct record_reply reply;
     struct err why = ERR_INIT;
@@ -290,6 +291,8 @@ static int take_reply(const struct session *s, const struct bytes *packed, struc
         rc = err_set(err, ERR_SYSTEM, "the recorder has failed: %.600s", reply.failure);
     } else if (reply.recording && !reply.verdict) {
         rc = take_recording(s, &reply, ret, err);
+    } else if (report->cpu_seconds >= s->plan->max_seconds) {
+        compile_result_refuse_slow(s->compiled, s->plan);
     } else {
         char *reason = xstrdup(reply.reason ? reply.reason : "");
 
@@ -335,7 +338,7 @@ static int ask(const struct session *s, struct recorder *recorder, struct bytes 
         goto out;
     }
     if (report.end == RECORDER_DONE) {
-        rc = take_reply(s, &reply, ret, err);
+        rc = take_reply(s, &report, &reply, ret, err);
     } else {
         refuse_end(s, &report);
     }

@@ -1,5 +1,6 @@
-# Expected: wrong
-# Computes once, keeps the answer on the GPU with a note that it is there, and copies it from then on.
+# Expected: wrong|slower|equivalent|faster, 1\.[0-5]
+# Computes once, keeps the answer on the GPU with a note that it is there, and copies it from then on. The note is not there when
+# the recording is replayed, so that it computes each time, and is what it honestly is: a kernel that also writes its answer elsewhere.
 import torch
 import triton
 import triton.language as tl
