@@ -9,9 +9,11 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // Whether the name is that of a GPU's device file, or of one that all GPUs need.
@@ -59,6 +61,23 @@ static int bind_proc(struct err *err)
         rc = err_set_errno(err, ERR_SANDBOX, errno, "binding /proc into the sandbox");
     }
     return rc;
+}
+
+bool interpreter_is_reachable(const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat st;
+
+    if (geteuid() != 0) {
+        return true; // who could not go there has not found it
+    }
+    for (const char *slash = path; (slash = strchr(slash + 1, '/'));) {
+        snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
+        if (stat(folder, &st) != 0 || (st.st_mode & S_IXOTH) == 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 int interpreter_bind(const struct sandbox *sandbox, struct err *err)

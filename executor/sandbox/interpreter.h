@@ -7,7 +7,11 @@
 
 #include "common/err.h"
 #include "executor/sandbox/sandbox.h"
+#include <stdbool.h>
 
+// Whether the user that a sandbox of ours has may go to the file, through all folders above it.
+// That user is nobody when we are root, and else who we are.
+bool interpreter_is_reachable(const char *path);
 // Binds /usr and what leads into it, the loader's list of libraries, the folders of *sandbox, the
 // devices of GPUs, and /proc. ERR_SANDBOX.
 MUST_CHECK int interpreter_bind(const struct sandbox *sandbox, struct err *err);

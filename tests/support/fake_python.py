@@ -14,7 +14,7 @@ It speaks the recorder's protocol (executor/recorder/serve.py) and does what the
     # alive PID          refuses with "alive" or "gone"
     # escapes            refuses with what is possible that should not be, or "nothing"
 
-With FAKE_PYTHON_LACKS in its own name (a link to it) it says that it has no PyTorch.
+With FAKE_PYTHON_LACKS as its own name it says that it has no PyTorch.
 """
 import array
 import json

@@ -5,6 +5,7 @@
 #include "executor/gpu/record/recorder.h"
 #include "common/clock.h"
 #include "common/strbuf.h"
+#include "executor/sandbox/interpreter.h"
 #include "executor/sandbox/process.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -260,6 +261,10 @@ static int prepare_sandbox(struct recorder *recorder, struct sandbox *sandbox, s
     const char *real = strsep(&rest, "\n"), *executable = strsep(&rest, "\n");
     if (!executable || executable[0] != '/' || strlen(executable) >= sizeof(recorder->python)) {
         rc = err_set(err, ERR_UNSUPPORTED, "%s does not say which program it is", recorder->python);
+        goto out;
+    }
+    if (!recorder->sandbox_off && !interpreter_is_reachable(real)) {
+        rc = err_set(err, ERR_UNSUPPORTED, "%s is in a folder closed to others (chmod o+x)", real);
         goto out;
     }
     snprintf(recorder->python, sizeof(recorder->python), "%s", executable);

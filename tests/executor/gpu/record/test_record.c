@@ -5,7 +5,6 @@
 #include "executor/gpu/record/record.h"
 #include "proto/verdict.h"
 #include "tests/support/gpu_recording.h"
-#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,10 +32,29 @@ struct fixture {
     struct recorder recorder;
     struct compile_plan plan;
     struct fact facts[2];
-    char python[PATH_MAX];
+    char folder[64]; // with the interpreter, where everybody may go
+    char python[128];
     struct compile_outcome outcome;
     struct err err;
 };
+
+// Copies the interpreter into the folder, by this name.
+static void install(struct fixture *f, const char *name)
+{
+    struct bytes text = {.data = NULL};
+    struct err err = ERR_INIT;
+
+    snprintf(f->python, sizeof(f->python), "%s/%s", f->folder, name);
+    if (file_read(&text, FAKE, 65536, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    FILE *file = fopen(f->python, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text.data, 1, text.len, file), text.len);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(f->python, 0755), 0);
+    bytes_clear(&text);
+}
 
 static int set_up(void **state)
 {
@@ -45,7 +63,10 @@ static int set_up(void **state)
     f->recorder = (struct recorder)RECORDER_INIT;
     message_init(&compile_plan_message, &f->plan);
     message_init(&compile_outcome_message, &f->outcome);
-    assert_non_null(realpath(FAKE, f->python));
+    snprintf(f->folder, sizeof(f->folder), "/tmp/kcast-test-XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    assert_int_equal(chmod(f->folder, 0755), 0);
+    install(f, "python3");
     f->facts[0] = (struct fact){.name = "l2_bytes", .value = GPU_RECORDING_L2};
     f->facts[1] = (struct fact){.name = "multiprocessors", .value = 132};
     f->plan.problem = (struct bytes){.data = (unsigned char *)(uintptr_t)problem_text,
@@ -66,6 +87,8 @@ static int tear_down(void **state)
     struct fixture *f = *state;
 
     recorder_stop(&f->recorder);
+    assert_int_equal(unlink(f->python), 0);
+    assert_int_equal(rmdir(f->folder), 0);
     message_clear(&compile_outcome_message, &f->outcome);
     free(f);
     return 0;
@@ -247,23 +270,31 @@ static void a_candidate_reaches_nothing_of_the_host(void **state)
 static void without_pytorch_there_is_one_sentence(void **state)
 {
     struct fixture *f = *state;
-    char link[] = "/tmp/kcast-test-XXXXXX", path[64];
 
     f->plan.python = "/nowhere/python3";
     assert_int_equal(ask(f, "# silent"), ERR_UNSUPPORTED);
     assert_non_null(strstr(f->err.text, "/nowhere/python3 cannot be started; name an interpreter "
                                         "with PyTorch by --python"));
-    assert_non_null(mkdtemp(link));
-    snprintf(path, sizeof(path), "%s/FAKE_PYTHON_LACKS", link);
-    assert_int_equal(symlink(f->python, path), 0);
-    assert_int_equal(chmod(link, 0755), 0);
-    f->plan.python = path;
-    int rc = ask(f, "# silent");
-    (void)unlink(path);
-    (void)rmdir(link);
-    if (rc != ERR_UNSUPPORTED || !strstr(f->err.text, "No module named 'torch'")) {
-        fail_msg("%d: %s", rc, f->err.text);
+    assert_int_equal(unlink(f->python), 0);
+    install(f, "FAKE_PYTHON_LACKS");
+    f->plan.python = f->python;
+    if (ask(f, "# silent") != ERR_UNSUPPORTED || !strstr(f->err.text, "No module named 'torch'")) {
+        fail_msg("%s", f->err.text);
     }
+}
+
+// Root can start an interpreter that the sandbox's user cannot go to.
+static void an_interpreter_out_of_reach_is_one_sentence(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(chmod(f->folder, 0700), 0);
+    if (geteuid() != 0) {
+        assert_int_equal(record(f, "# refuse rejected it")->verdict, VERDICT_REJECTED);
+        return;
+    }
+    assert_int_equal(ask(f, "# silent"), ERR_UNSUPPORTED);
+    assert_non_null(strstr(f->err.text, "is in a folder closed to others (chmod o+x)"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -279,6 +310,7 @@ int main(void)
         TEST(nothing_is_left_behind),
         TEST(a_candidate_reaches_nothing_of_the_host),
         TEST(without_pytorch_there_is_one_sentence),
+        TEST(an_interpreter_out_of_reach_is_one_sentence),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
