@@ -52,6 +52,7 @@ def escapes():
         "/sys": lambda: os.listdir("/sys"),
         "/dev/mem": lambda: open("/dev/mem", "rb"),
         "a connection": lambda: socket.create_connection(("127.0.0.1", 1), 1),
+        "a way out": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(("192.0.2.1", 9)),
         "a user": lambda: os.setuid(0),
         "another namespace": lambda: os.chroot("/"),
     }
@@ -59,8 +60,6 @@ def escapes():
     others = [pid for pid in os.listdir("/proc") if pid.isdigit() and int(pid) > 64]
     if others:
         possible.append(f"processes {others[:3]}")
-    if len(socket.if_nameindex()) > 1:
-        possible.append("network interfaces")
     return possible
 
 
