@@ -11,10 +11,32 @@
 
 #define SEED 5 // of hidden cases, which those problems do not have
 
+const char gpu_recording_problem_text[] =
+    "{\"name\": \"p\", \"title\": \"y = a x\", \"license\": \"MIT\", \"language\": \"cuda\","
+    "\"params\": [{\"name\": \"n\", \"type\": \"int\"}, {\"name\": \"a\", \"type\": \"f64\"}],"
+    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\":"
+    "[\"n\"], \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
+    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],"
+    "\"tolerance\": 4}], \"cases\": {\"check\": [{\"n\": 300, \"a\": 2}],"
+    "\"bench\": [{\"params\": {\"n\": 2000, \"a\": 2.5}, \"weight\": 1}]},"
+    "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"8*n\"}}";
+
 static void fail(const struct err *err)
 {
     fprintf(stderr, "making a recording: %s\n", err->text);
     abort();
+}
+
+struct problem *gpu_recording_problem(void)
+{
+    struct problem *problem = NULL;
+    struct err err = ERR_INIT;
+
+    if (problem_parse(&problem, gpu_recording_problem_text, strlen(gpu_recording_problem_text), "p",
+                      &err) != 0) {
+        fail(&err);
+    }
+    return problem;
 }
 
 // A container of CUDA's with the names of the kernels that the fake is to have.

@@ -8,6 +8,11 @@
 
 #define GPU_RECORDING_L2 ((size_t)1 << 20) // bytes of the fake's L2 cache, by which tensors lie
 
+// Such a problem, y = a x, with one benchmark case (n = 2000) and one to check (n = 300).
+extern const char gpu_recording_problem_text[];
+// The same, read. problem_free frees it.
+struct problem *gpu_recording_problem(void);
+
 // Overwrites *ret, which message_clear with cuda_recording_message clears. `number`: 0 for a
 // baseline, 1 for a candidate.
 void gpu_recording_make(struct cuda_recording *ret, const struct problem *problem,

@@ -11,16 +11,6 @@
 
 #include <cmocka.h>
 
-static const char problem_text[] =
-    "{\"name\": \"p\", \"title\": \"y = a x\", \"license\": \"MIT\", \"language\": \"cuda\","
-    "\"params\": [{\"name\": \"n\", \"type\": \"int\"}, {\"name\": \"a\", \"type\": \"f64\"}],"
-    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\":"
-    "[\"n\"], \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
-    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],"
-    "\"tolerance\": 4}], \"cases\": {\"check\": [{\"n\": 300, \"a\": 2}],"
-    "\"bench\": [{\"params\": {\"n\": 2000, \"a\": 2.5}, \"weight\": 1}]},"
-    "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"8*n\"}}";
-
 struct fixture {
     struct problem *problem;
     struct cuda_recording recording;
@@ -31,11 +21,8 @@ struct fixture {
 static int set_up(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof(*f));
-    struct err err = ERR_INIT;
 
-    if (problem_parse(&f->problem, problem_text, strlen(problem_text), "p", &err) != 0) {
-        fail_msg("%s", err.text);
-    }
+    f->problem = gpu_recording_problem();
     gpu_recording_make(&f->recording, f->problem, "fk_scale", 1);
     f->of = &f->recording.cases[0];
     f->launch = &f->of->nodes[0];

@@ -18,16 +18,6 @@
 #define FAKE "tests/support/fake_python.py"
 #define LIMIT 20.0 // seconds of processor time, which nothing here comes near
 
-static const char problem_text[] =
-    "{\"name\": \"p\", \"title\": \"y = a x\", \"license\": \"MIT\", \"language\": \"cuda\","
-    "\"params\": [{\"name\": \"n\", \"type\": \"int\"}, {\"name\": \"a\", \"type\": \"f64\"}],"
-    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\":"
-    "[\"n\"], \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"
-    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],"
-    "\"tolerance\": 4}], \"cases\": {\"check\": [{\"n\": 300, \"a\": 2}],"
-    "\"bench\": [{\"params\": {\"n\": 2000, \"a\": 2.5}, \"weight\": 1}]},"
-    "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"8*n\"}}";
-
 struct fixture {
     struct recorder recorder;
     struct compile_plan plan;
@@ -69,8 +59,8 @@ static int set_up(void **state)
     install(f, "python3");
     f->facts[0] = (struct fact){.name = "l2_bytes", .value = GPU_RECORDING_L2};
     f->facts[1] = (struct fact){.name = "multiprocessors", .value = 132};
-    f->plan.problem = (struct bytes){.data = (unsigned char *)(uintptr_t)problem_text,
-                                     .len = sizeof(problem_text) - 1};
+    f->plan.problem = (struct bytes){.data = (unsigned char *)(uintptr_t)gpu_recording_problem_text,
+                                     .len = strlen(gpu_recording_problem_text)};
     f->plan.target = "sm_90";
     f->plan.role = COMPILE_CANDIDATE;
     f->plan.facts = f->facts;
@@ -143,11 +133,8 @@ static char *replying(struct cuda_recording *recording, struct record_reply *rep
 
 static void make(struct cuda_recording *recording, unsigned number)
 {
-    struct problem *problem = NULL;
-    struct err err = ERR_INIT;
+    struct problem *problem = gpu_recording_problem();
 
-    assert_int_equal(
-        problem_parse(&problem, problem_text, sizeof(problem_text) - 1, "problem.json", &err), 0);
     gpu_recording_make(recording, problem, "fk_scale", number);
     problem_free(problem);
 }
