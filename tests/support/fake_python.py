@@ -5,11 +5,12 @@ It speaks the recorder's protocol (executor/recorder/serve.py) and does what the
 
     # reply HEX          writes these bytes
     # refuse VERDICT REASON…
+    # fail WORDS…        says that the recorder itself has failed
     # spends             refuses, and has used 1000 s of processor time
     # dies               a child is killed while it records
     # silent             a child ends without a word
     # waits              a child never ends
-    # floods             a child writes more than anybody wants
+    # large              a child writes more than anybody wants
     # leaves             a child leaves a process behind, and refuses with its number
     # alive PID          refuses with "alive" or "gone"
     # escapes            refuses with what is possible that should not be, or "nothing"
@@ -75,8 +76,10 @@ def child(words, pipe):
         os.write(pipe, pack({1: words[1], 2: " ".join(words[2:]).replace("\\e", "\x1b")}))
     elif word == "spends":
         os.write(pipe, pack({1: "compile-error", 2: "ptxas was ended"}))
-    elif word == "floods":
-        while True:
+    elif word == "fail":
+        os.write(pipe, pack({4: rest.replace("\\e", "\x1b")}))
+    elif word == "large":
+        for _ in range(49):
             os.write(pipe, bytes(1 << 20))
     elif word == "leaves":
         left = os.fork()

@@ -133,7 +133,9 @@ static int add_kernel(struct program *program, const struct recorded_node *node,
     program_add_attributes(out, cluster, (node->flags & RECORDED_COOPERATIVE) != 0,
                            (node->flags & RECORDED_PDL) != 0);
     out->value = xmalloc(node->parameters.len + 1);
-    memcpy(out->value, node->parameters.data, node->parameters.len);
+    if (node->parameters.len > 0) { // where a kernel has none there is nothing at all
+        memcpy(out->value, node->parameters.data, node->parameters.len);
+    }
     out->packed_bytes = node->parameters.len;
     return program_find_kernel(program, node->image, node->symbol, out, err);
 }

@@ -1,4 +1,5 @@
 #include "executor/gpu/program/recording.h"
+#include "common/printable.h"
 #include "executor/gpu/arena.h"
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/gpu.h"
@@ -54,6 +55,10 @@ static int check_kernel(const struct cuda_recording *recording, const struct rec
 
     if (node->image >= recording->images_count || !node->symbol || node->symbol[0] == '\0') {
         return err_set(err, ERR_INVALID, "a kernel has no image or no name");
+    }
+    int rc = printable_check("the name of a kernel", node->symbol, err);
+    if (rc != 0) {
+        return rc;
     }
     if (node->shape_count != RECORDED_SHAPE) {
         return err_set(err, ERR_INVALID, "%.80s has no shape", node->symbol);
@@ -161,6 +166,22 @@ static size_t int_count(const struct problem *problem)
     return count;
 }
 
+// The executor's kernels write words of four bytes to where a result will be, and read its elements.
+static int check_output(const struct recorded_case *of, const struct tensor *tensor, uint64_t at,
+                        struct err *err)
+{
+    size_t size = dtype_size(tensor->dtype), step = size > 4 ? size : 4;
+
+    if (tensor->direction != DIRECTION_OUT || !recording_holds(of, at, 1)) {
+        return err_set(err, ERR_INVALID, "a result lies where no result may be");
+    }
+    return at % step == 0
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "what it gave as %s begins at an address that is no multiple of %zu",
+                         tensor->name, step);
+}
+
 static int check_case(const struct cuda_recording *recording, const struct problem *problem,
                       const struct recorded_case *of, struct err *err)
 {
@@ -175,16 +196,12 @@ static int check_case(const struct cuda_recording *recording, const struct probl
     for (size_t i = 0; i < of->nodes_count && rc == 0; i++) {
         rc = check_node(recording, of, i, err);
     }
-    if (rc != 0) {
-        return rc;
-    }
-    for (size_t i = 0; i < of->outputs_count; i++) {
-        if (of->outputs[i] != 0 && (problem->tensor[i].direction != DIRECTION_OUT ||
-                                    !recording_holds(of, of->outputs[i], 1))) {
-            return err_set(err, ERR_INVALID, "a result lies where no result may be");
+    for (size_t i = 0; i < of->outputs_count && rc == 0; i++) {
+        if (of->outputs[i] != 0) {
+            rc = check_output(of, &problem->tensor[i], of->outputs[i], err);
         }
     }
-    return 0;
+    return rc;
 }
 
 static int check_whole(const struct cuda_recording *recording, const struct problem *problem,

@@ -12,11 +12,11 @@
 #define RECORDING_BYTES_MAX ((uint64_t)64 << 30) // of the memory of a case, with what lies between
 
 // Checks everything that does not need a GPU: that the base is one of those that recordings have,
-// numbers of images, contents and nodes, extents of launches, places of blocks and of their pieces,
-// and that images are as long as they say, because a driver is not told how long they are. A
-// recording that passes can be replayed without reading or writing memory of the host that is not
-// its own. What its kernels do on the GPU is theirs, as with any candidate. ERR_INVALID says what
-// is wrong.
+// numbers of images, contents and nodes, names and extents of launches, places of blocks, of their
+// pieces and of results, and that images are as long as they say, because a driver is not told how
+// long they are. A recording that passes can be replayed without reading or writing memory of the
+// host that is not its own. What its kernels do on the GPU is theirs, as with any candidate.
+// ERR_INVALID says what is wrong, in words that are printable.
 MUST_CHECK int recording_check(const struct cuda_recording *recording,
                                const struct problem *problem, struct err *err);
 // Returns the case with these values of int parameters, NULL when there is none.

@@ -61,6 +61,19 @@ static int shape_json(const struct tensor *tensor, const struct shape_case *shap
     return rc;
 }
 
+// How large the problem's tensors are for a case, and where they have to be while it is recorded.
+static int tensor_places(const struct session *s, const struct shape_case *shape,
+                         struct tensor_sizes *ret, cu_pointer ret_at[static PROBLEM_TENSOR_MAX],
+                         struct err *err)
+{
+    int rc = tensor_sizes_of(s->problem, shape, ret, err);
+
+    if (rc == 0) {
+        gpu_tensor_addresses(s->l2_bytes, ret->bytes, s->problem->tensor_count, ret_at);
+    }
+    return rc;
+}
+
 static int case_json(const struct session *s, const struct shape_case *shape, json_t *out,
                      struct err *err)
 {
@@ -74,11 +87,10 @@ static int case_json(const struct session *s, const struct shape_case *shape, js
     json_object_set_new(out, "shapes", shapes);
     json_object_set_new(out, "addresses", addresses);
     json_object_set_new(out, "bytes", bytes);
-    int rc = tensor_sizes_of(problem, shape, &sizes, err);
+    int rc = tensor_places(s, shape, &sizes, at, err);
     if (rc != 0) {
         return rc;
     }
-    gpu_tensor_addresses(s->l2_bytes, sizes.bytes, problem->tensor_count, at);
     for (size_t i = 0; i < problem->param_count; i++) {
         json_object_set_new(values, problem->param[i].name,
                             problem->param[i].type == PARAM_INT ? json_integer(shape->i[i])
@@ -206,7 +218,24 @@ static int find_globals(struct cuda_recording *recording, struct err *err)
     return rc;
 }
 
-// Whether every case that will be asked for is there, with the addresses that were given.
+static int check_places(const struct session *s, const struct shape_case *shape,
+                        const struct recorded_case *of, struct err *err)
+{
+    cu_pointer at[PROBLEM_TENSOR_MAX];
+    struct tensor_sizes sizes;
+    int rc = tensor_places(s, shape, &sizes, at, err);
+
+    for (size_t t = 0; t < of->tensors_count && rc == 0; t++) {
+        if (of->tensors[t] != at[t]) {
+            rc = err_set(err, ERR_INVALID, "%s was recorded at another address than it was given",
+                         s->problem->tensor[t].name);
+        }
+    }
+    return rc;
+}
+
+// Whether every case that will be asked for is there, with the addresses that were given. Otherwise
+// measuring it would fail for a reason that looks like the machine's.
 static int check_cases(const struct session *s, const struct cuda_recording *recording,
                        struct err *err)
 {
@@ -214,15 +243,20 @@ static int check_cases(const struct session *s, const struct cuda_recording *rec
         return err_set(err, ERR_INVALID, "the recording is of other addresses");
     }
     for (size_t i = 0; i < s->shape_count; i++) {
-        if (!recording_find(recording, s->problem, &s->shape[i])) {
+        const struct recorded_case *of = recording_find(recording, s->problem, &s->shape[i]);
+
+        if (!of) {
             return err_set(err, ERR_INVALID, "a case has not been recorded");
+        }
+        int rc = check_places(s, &s->shape[i], of, err);
+        if (rc != 0) {
+            return rc;
         }
     }
     return 0;
 }
 
-static int take_recording(const struct session *s, struct record_reply *reply, struct bytes *ret,
-                          struct err *err)
+static void take_recording(const struct session *s, struct record_reply *reply, struct bytes *ret)
 {
     struct cuda_object object;
     struct strbuf packed;
@@ -237,7 +271,7 @@ static int take_recording(const struct session *s, struct record_reply *reply, s
     }
     if (rc != 0) {
         compile_result_refuse(s->compiled, VERDICT_REJECTED, xstrdup(why.text));
-        return 0;
+        return;
     }
     message_init(&cuda_object_message, &object);
     object.source = s->plan->source;
@@ -246,15 +280,17 @@ static int take_recording(const struct session *s, struct record_reply *reply, s
     record_features(reply->recording, s->problem, &s->shape[0], s->plan->facts,
                     s->plan->facts_count, &s->compiled->features, &s->compiled->features_count);
     strbuf_init(&packed, (size_t)64 << 20);
-    rc = message_pack(&cuda_object_message, &object, &packed, err);
-    if (rc == 0 && (packed.truncated || packed.len > s->plan->max_output)) {
+    if (message_pack(&cuda_object_message, &object, &packed, &why) != 0) {
+        // More of something than a message has, such as variables of an image.
+        compile_result_refuse(s->compiled, VERDICT_REJECTED,
+                              xasprintf("what was recorded cannot be kept: %s", why.text));
+    } else if (packed.truncated || packed.len > s->plan->max_output) {
         compile_result_refuse_large(s->compiled, s->plan);
-    } else if (rc == 0) {
+    } else {
         s->compiled->object = digest_of(packed.data, packed.len);
         *ret = strbuf_detach_bytes(&packed);
     }
     strbuf_release(&packed);
-    return rc;
 }
 
 static enum verdict verdict_of(const char *name)
@@ -288,13 +324,16 @@ static int take_reply(const struct session *s, const struct recorder_report *rep
         return 0;
     }
     if (reply.failure) {
+        compile_result_clean(reply.failure, strlen(reply.failure));
         rc = err_set(err, ERR_SYSTEM, "the recorder has failed: %.600s", reply.failure);
     } else if (reply.recording && !reply.verdict) {
-        rc = take_recording(s, &reply, ret, err);
+        take_recording(s, &reply, ret);
     } else if (report->cpu_seconds >= s->plan->max_seconds) {
         compile_result_refuse_slow(s->compiled, s->plan);
     } else {
-        char *reason = xstrdup(reply.reason ? reply.reason : "");
+        char *reason = xstrdup(reply.reason ? reply.reason
+                                            : "what was recorded makes no sense: there is neither "
+                                              "a recording nor a reason why not");
 
         compile_result_clean(reason, strlen(reason));
         if (reply.log) {

@@ -167,6 +167,21 @@ static void copies_and_fills_stay_in_its_own_memory(void **state)
     }
 }
 
+// Of the fake's kernels those of another name take no parameters.
+static void a_kernel_may_have_no_parameters(void **state)
+{
+    struct trial *trial = *state;
+    struct cuda_recording recording;
+
+    trial_must_open(trial, "noise=0.2");
+    make(&recording, "idle", CANDIDATE);
+    for (size_t i = 0; i < recording.cases_count; i++) {
+        bytes_clear(&recording.cases[i].nodes[0].parameters);
+    }
+    trial_becomes(trial, gpu_recording_pack(&recording), VERDICT_WRONG, "elements are outside",
+                  false);
+}
+
 static void places_that_are_not_here_are_no_verdict(void **state)
 {
     struct trial *trial = *state;
@@ -210,6 +225,7 @@ int main(void)
         TEST(a_result_may_lie_in_a_block),
         TEST(what_is_kept_is_there_before_each_launch_and_answers_nothing),
         TEST(copies_and_fills_stay_in_its_own_memory),
+        TEST(a_kernel_may_have_no_parameters),
         TEST(places_that_are_not_here_are_no_verdict),
         TEST(a_baseline_may_be_a_recording),
     };

@@ -124,7 +124,10 @@ static void a_launch_has_extents_that_a_gpu_has(void **state)
     char *name = f->launch->symbol;
     f->launch->symbol = NULL;
     fails(f, "no name");
+    f->launch->symbol = (char[]){"k\033[2J"}; // which a terminal would obey
+    fails(f, "the name of a kernel");
     f->launch->symbol = name;
+    passes(f);
 }
 
 static void nodes_come_after_those_that_they_wait_for(void **state)
@@ -211,6 +214,10 @@ static void a_case_is_one_of_the_problem(void **state)
     refused(f, &f->of->outputs[1], block->at + 8000, "where no result may be");
     refused(f, &f->of->outputs[1], f->of->tensors[0], "where no result may be");
     refused(f, &f->of->outputs[0], block->at, "where no result may be"); // of an input
+    // The executor's own kernels would fail there, which nobody would take for the candidate's.
+    refused(f, &f->of->outputs[1], block->at + 2,
+            "what it gave as y begins at an address that is "
+            "no multiple of 4");
     f->of->nodes_count = 0;
     fails(f, "nothing was launched for a case");
     f->of->nodes_count = 1;

@@ -5,8 +5,10 @@
 #include "executor/gpu/record/record.h"
 #include "proto/verdict.h"
 #include "tests/support/gpu_recording.h"
+#include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,9 +184,10 @@ static void a_recording_of_something_else_is_rejected(void **state)
 {
     struct fixture *f = *state;
     static const char *const words[] = {"it is of other addresses", "a case has not been recorded",
-                                        "the recording cannot be replayed: image 0"};
+                                        "the recording cannot be replayed: image 0",
+                                        "y was recorded at another address than it was given"};
 
-    for (int what = 0; what < 3; what++) {
+    for (int what = 0; what < 4; what++) {
         struct cuda_recording recording;
         struct record_reply reply;
 
@@ -194,8 +197,10 @@ static void a_recording_of_something_else_is_rejected(void **state)
             recording.base = ARENA_OPEN;
         } else if (what == 1) {
             recording.cases[1].values[0] = 301;
-        } else {
+        } else if (what == 2) {
             recording.images[0].data.len -= 3;
+        } else {
+            recording.cases[1].tensors[1] += ARENA_ALIGN;
         }
         char *source = replying(&recording, &reply);
         becomes(f, source, VERDICT_REJECTED, words[what]);
@@ -209,8 +214,109 @@ static void nonsense_is_rejected(void **state)
 
     becomes(f, "# reply 00", VERDICT_REJECTED, "what was recorded makes no sense");
     becomes(f, "# reply df0000", VERDICT_REJECTED, "what was recorded makes no sense");
-    becomes(f, "# reply df00000000", VERDICT_REJECTED, ""); // neither a recording nor a reason
+    becomes(f, "# reply df00000000", VERDICT_REJECTED, "neither a recording nor a reason");
     becomes(f, "\xff\xfe", VERDICT_COMPILE_ERROR, "it is no UTF-8 text");
+}
+
+// Lists are as long as the protocol has them: a case with 4097 nodes.
+static void more_than_a_message_may_have_is_rejected(void **state)
+{
+    struct strbuf source = STRBUF_INIT;
+
+    strbuf_adds(&source, "# reply 81038301cf00005480000000000290049183019002dd00001001");
+    for (int i = 0; i < 4097; i++) {
+        strbuf_adds(&source, "810103");
+    }
+    strbuf_adds(&source, "0490\n");
+    becomes(*state, source.data, VERDICT_REJECTED, "what was recorded makes no sense: ");
+    assert_non_null(strstr(((struct fixture *)*state)->outcome.compiled->reason, "nodes"));
+    strbuf_release(&source);
+}
+
+// A cubin without code, with this many variables, all of the same name.
+static struct bytes cubin_with_variables(size_t count)
+{
+    static const char names[] = "\0.names\0.nv.global\0v";
+    struct {
+        Elf64_Ehdr head;
+        Elf64_Shdr section[4];
+        char names[sizeof(names)];
+    } file = {.head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
+                       .e_machine = 190, // EM_CUDA
+                       .e_shoff = sizeof(Elf64_Ehdr),
+                       .e_shentsize = sizeof(Elf64_Shdr),
+                       .e_shnum = 4,
+                       .e_shstrndx = 1},
+              .section = {{.sh_type = SHT_NULL},
+                          {.sh_name = 1,
+                           .sh_type = SHT_STRTAB,
+                           .sh_offset = offsetof(typeof(file), names),
+                           .sh_size = sizeof(names)},
+                          {.sh_name = 8, .sh_type = SHT_NOBITS},
+                          {.sh_type = SHT_SYMTAB,
+                           .sh_link = 1,
+                           .sh_offset = sizeof(file),
+                           .sh_size = count * sizeof(Elf64_Sym)}}};
+    const Elf64_Sym symbol = {
+        .st_name = 19, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), .st_shndx = 2};
+    struct strbuf out;
+
+    memcpy(file.names, names, sizeof(names));
+    strbuf_init(&out, 1 << 20);
+    strbuf_add(&out, &file, sizeof(file));
+    for (size_t i = 0; i < count; i++) {
+        strbuf_add(&out, &symbol, sizeof(symbol));
+    }
+    assert_false(out.truncated);
+    return strbuf_detach_bytes(&out);
+}
+
+// What comes out of an image, and is not in the reply, has limits, too.
+static void an_image_with_too_many_variables_is_rejected(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int over = 0; over < 2; over++) {
+        struct cuda_recording recording;
+        struct record_reply reply;
+
+        message_init(&record_reply_message, &reply);
+        make(&recording, 1);
+        bytes_clear(&recording.images[0].data);
+        recording.images[0].data = cubin_with_variables(16384 + (size_t)over);
+        char *source = replying(&recording, &reply);
+        if (over) {
+            becomes(f, source, VERDICT_REJECTED, "what was recorded cannot be kept: ");
+        } else {
+            assert_int_equal(record(f, source)->verdict, VERDICT_NONE);
+        }
+        free(source);
+    }
+}
+
+// A failure of the recorder itself is no verdict; its words come from where a candidate has been.
+static void a_failure_of_the_recorder_is_an_error_in_clean_words(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(ask(f, "# fail no GPU\\e[31m here"), ERR_SYSTEM);
+    assert_string_equal(f->err.text, "the recorder has failed: no GPU?[31m here");
+    becomes(f, "# refuse rejected next", VERDICT_REJECTED, "next");
+}
+
+static void an_answer_that_is_too_large_has_a_verdict(void **state)
+{
+    struct fixture *f = *state;
+    struct cuda_recording recording;
+    struct record_reply reply;
+
+    becomes(f, "# large", VERDICT_COMPILE_ERROR, "its object is larger than the 32 MiB allowed");
+    message_init(&record_reply_message, &reply);
+    make(&recording, 1);
+    char *source = replying(&recording, &reply);
+    f->plan.max_output = 100; // less than any
+    becomes(f, source, VERDICT_COMPILE_ERROR, "its object is larger than");
+    free(source);
 }
 
 // What is refused by the recorder has its sentence, without what a terminal would obey.
@@ -292,6 +398,10 @@ int main(void)
         TEST(a_recording_becomes_an_object_with_features),
         TEST(a_recording_of_something_else_is_rejected),
         TEST(nonsense_is_rejected),
+        TEST(more_than_a_message_may_have_is_rejected),
+        TEST(an_image_with_too_many_variables_is_rejected),
+        TEST(a_failure_of_the_recorder_is_an_error_in_clean_words),
+        TEST(an_answer_that_is_too_large_has_a_verdict),
         TEST(a_refusal_has_its_verdict_and_sentence),
         TEST(what_dies_waits_or_floods_has_a_verdict_and_the_next_is_served),
         TEST(nothing_is_left_behind),
