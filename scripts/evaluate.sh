@@ -30,8 +30,8 @@ searches() { # policies, strategies, arguments of kcast replay…
     shift 2
     "$bin/kcast" replay --json --policy "$policies" --strategy "$strategies" --seeds "$seeds" --budget "$share%" --jobs "$jobs" "$@" >>"$work/searches"
 }
-searches all,threshold,budget,published,published-correct best-of-n,greedy --peers tvm,tvm-knobs "${with[@]}" "$@"
-searches rank greedy "$@" # whose screenings choose points whatever the strategy
+searches all best-of-n,greedy --peers tvm,tvm-knobs "${with[@]}" "$@"
+searches rank,threshold,budget,published,published-correct greedy "$@"
 searches rank,threshold greedy --forecaster perfect "$@"
 [ -z "${SAVE:-}" ] || cp "$work/searches" "$SAVE"
 

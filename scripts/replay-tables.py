@@ -30,7 +30,7 @@ FAMILIES = {
     "pnpoly": ("pnpoly",),
 }
 TABLES = {
-    "final": "Final kernels", "costs": "Costs", "missed": "What was passed over", "claims": "Ours against each", "families": "By kernel family",
+    "final": "Final kernels", "costs": "Costs", "missed": "What was passed over", "audits": "What audits say of it", "claims": "Ours against each", "families": "By kernel family",
     "spaces": "By space", "within": "Within 20 % of the best",
 }
 ORDER = ("all/", "rank/", "threshold/", "budget/", "risk/", "published/", "published-correct/", "tvm")  # of rows; then the others
@@ -114,13 +114,16 @@ def cell(values):
     return f"{mean:.3f} [{low:.3f}, {high:.3f}]" if len(values) > 1 else f"{mean:.3f}"
 
 
-def bootstrap_cell(pairs):
-    """The mean over spaces of the mean over seeds, with the interval of a bootstrap over both."""
+def bootstrap(pairs):
+    """The mean over spaces of the mean over seeds, with the ends of a bootstrap's interval over both."""
     rng, spaces = random.Random(1), list(pairs.values())
     draws = sorted(statistics.fmean(statistics.fmean(rng.choices(values, k=len(values))) for values in rng.choices(spaces, k=len(spaces)))
                    for _ in range(DRAWS))
-    middle = statistics.fmean(map(statistics.fmean, spaces))
-    return "{:.3f} [{:.3f}, {:.3f}]".format(*(2**x for x in (middle, draws[DRAWS // 40], draws[-DRAWS // 40 - 1])))
+    return statistics.fmean(map(statistics.fmean, spaces)), draws[DRAWS // 40], draws[-DRAWS // 40 - 1]
+
+
+def bootstrap_cell(pairs):
+    return "{:.3f} [{:.3f}, {:.3f}]".format(*(2**x for x in bootstrap(pairs)))
 
 
 def table(heading, rows):
@@ -181,6 +184,29 @@ def print_missed(replays, options):
                          percent(statistics.fmean(shares), 1) if shares else "–", percent(max(shares), 0) if shares else "–"])
     table(["arm", "improvers looked at", "passed over", "of these better than the last incumbent", "share of improvers",
            "mean of a search's share", "worst search"], rows)
+
+
+def print_audits(replays, options):
+    """Shares of what audits were drawn from, or stand for; the truth is in the recorded space."""
+    rows = []
+    for arm in replays.names():
+        own = [row for row in replays.rows(arm) if row.get("audit_measured", 0) > 0]
+        if own:
+            truths = [row["audit_improvers"] / row["audit_population"] for row in own]
+            held = sum(truth <= row["audit_upper"] for truth, row in zip(truths, own))
+            errors = defaultdict(list)
+            for truth, row in zip(truths, own):
+                errors[row["space"]].append(row["audit_share"] - truth)
+            low, high = bootstrap(errors)[1:]
+            rows.append([f"`{arm}`", f"{len(own)} of {len(replays.rows(arm))}", f"{statistics.fmean(row['audit_measured'] for row in own):.1f}",
+                         percent(statistics.fmean(truths), 2), percent(statistics.fmean(row["audit_share"] for row in own), 2),
+                         f"{100 * low:+.2f} to {100 * high:+.2f}", percent(statistics.median(row["audit_upper"] for row in own)),
+                         f"{held} ({percent(held / len(own), 1)})"])
+    if not rows:
+        print("None of these searches has audits.\n")
+        return
+    table(["arm", "searches with audits", "audits of each", "improvers of what was left: truth", "audits' estimate",
+           "estimate less truth, 95 %, in points", "upper bound at 90 %, median", "bounds that hold"], rows)
 
 
 def print_claims(replays, options):
