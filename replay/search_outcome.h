@@ -17,6 +17,16 @@ struct search_step {
     uint64_t measured;
 };
 
+// What audits say of the candidates that they were drawn from (replay/audits.h).
+struct search_audits {
+    uint64_t population; // candidates that the audits stand for
+    uint64_t audited;    // audits
+    uint64_t found;      // of these, improvers
+    uint64_t improvers;  // in the population, which only a replay knows
+    double share, upper; // the estimated share of improvers, and its upper bound; see
+                         // struct false_omission of client/policy/certify.h
+};
+
 struct search_outcome {
     uint64_t considered, measured, audited, trusted, records; // candidates, as the run counts them
     uint64_t improvers; // considered candidates that beat the incumbent of their decision
@@ -32,7 +42,8 @@ struct search_outcome {
     double left_log2;             // by which the best of them beats it; -infinite: none is left
     double
         survey[GUARANTEE_LEVELS]; // `expected` of the last survey; the first is NaN: there is none
-    double promised, kept;        // improvements by screened candidates: forecast, measured
+    struct search_audits audits;
+    double promised, kept;           // improvements by screened candidates: forecast, measured
     double beyond_log2, stated_log2; // of client/policy/guarantee.h; NaN: nothing was said
     double device_seconds;           // used
     double compile_seconds;          // used

@@ -10,6 +10,7 @@
 #include "client/search/pipeline.h"
 #include "common/mem.h"
 #include "common/version.h"
+#include "replay/audits.h"
 #include "replay/sim_worker.h"
 #include <math.h>
 #include <stdlib.h>
@@ -243,6 +244,7 @@ void sim_search_outcome(const struct sim_search *search, struct search_outcome *
     }
     count_missed(search, ret);
     looks_count(sim_worker_looks(search->sim_worker), run_state, ret);
+    audits_count(search->config.recorded, run_state, ret);
     guarantee_promises(run_state, run_state->candidate_count, &ret->promised, &ret->kept);
     struct guarantee guarantee = guarantee_of_run(run_state);
     ret->beyond_log2 = guarantee.beyond_log2;

@@ -251,6 +251,18 @@ static void print_share_of(const char *name, uint64_t part, uint64_t all, FILE *
     print_number(name, all > 0 ? (double)part / (double)all : NAN, out);
 }
 
+// Of a search without audits nothing is estimated, which is null.
+static void print_audits(const struct search_audits *audits, FILE *out)
+{
+    printable_printf(out,
+                     ",\"audit_population\":%llu,\"audit_measured\":%llu,\"audit_found\":%llu,"
+                     "\"audit_improvers\":%llu",
+                     (unsigned long long)audits->population, (unsigned long long)audits->audited,
+                     (unsigned long long)audits->found, (unsigned long long)audits->improvers);
+    print_number("audit_share", audits->audited > 0 ? audits->share : NAN, out);
+    print_number("audit_upper", audits->audited > 0 ? audits->upper : NAN, out);
+}
+
 static void print_object(const struct tasks *t, const struct search_outcome *o, size_t space,
                          size_t variant, uint64_t seed, uint64_t search, FILE *out)
 {
@@ -295,6 +307,7 @@ static void print_object(const struct tasks *t, const struct search_outcome *o, 
     // What was left and never looked at would have improved on any incumbent, too.
     print_share_of("left_better_share", o->left_better,
                    o->improvers_looked_at + o->left_better - o->passed_over_better, out);
+    print_audits(&o->audits, out);
     print_number("left_log2", o->left_log2, out);
     print_number("beyond_log2", o->beyond_log2, out);
     print_number("stated_log2", o->stated_log2, out);

@@ -30,17 +30,14 @@ searches() { # policies, strategies, arguments of kcast replay…
     shift 2
     "$bin/kcast" replay --json --policy "$policies" --strategy "$strategies" --seeds "$seeds" --budget "$share%" --jobs "$jobs" "$@" >>"$work/searches"
 }
-searches all,threshold,budget,published,published-correct best-of-n,greedy --peers tvm,tvm-knobs "${with[@]}" "$@"
-searches rank greedy "$@" # whose screenings choose points whatever the strategy
+searches all best-of-n,greedy --peers tvm,tvm-knobs "${with[@]}" "$@"
+searches rank,threshold,budget,published,published-correct greedy "$@"
 searches rank,threshold greedy --forecaster perfect "$@"
 [ -z "${SAVE:-}" ] || cp "$work/searches" "$SAVE"
 
 {
     echo "$# spaces, $seeds seeds, $share % of the device time that measuring the whole space takes, $(date -u +%Y-%m-%d)."
-    printf '\n### A tenth of the candidates, half of it by forecast\n\n'
-    "$bin/kcast" replay --policy '' --peers tenth --seeds "$seeds" --jobs "$jobs" --markdown "$@"
-    printf '\n### Equal device time\n\n'
-    python3 scripts/replay-tables.py --level 4 "$work/searches"
+    python3 scripts/replay-tables.py --only final,costs,missed,audits,claims,families "$work/searches" | sed 1d
     if [ -x $python ]; then
         printf '\nKernel Tuner is release %s. ' "$($python -c 'import importlib.metadata as m; print(m.version("kernel_tuner"))')"
         sed -n 's/^kernel-tuner\/\(.*\): \([0-9]*\) times it failed.*/\1 (\2)/p' "$work/said" | paste -sd, | sed 's/,/, /g; s/^..*$/Failed and began again: &./'

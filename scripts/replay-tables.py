@@ -30,7 +30,7 @@ FAMILIES = {
     "pnpoly": ("pnpoly",),
 }
 TABLES = {
-    "final": "Final kernels", "costs": "Costs", "missed": "What was passed over", "claims": "Ours against each", "families": "By kernel family",
+    "final": "Final kernels", "costs": "Costs", "missed": "What was passed over", "audits": "What audits say of it", "claims": "Ours against each", "families": "By kernel family",
     "spaces": "By space", "within": "Within 20 % of the best",
 }
 ORDER = ("all/", "rank/", "threshold/", "budget/", "risk/", "published/", "published-correct/", "tvm")  # of rows; then the others
@@ -114,13 +114,16 @@ def cell(values):
     return f"{mean:.3f} [{low:.3f}, {high:.3f}]" if len(values) > 1 else f"{mean:.3f}"
 
 
-def bootstrap_cell(pairs):
-    """The mean over spaces of the mean over seeds, with the interval of a bootstrap over both."""
+def bootstrap(pairs):
+    """The mean over spaces of the mean over seeds, with the ends of a bootstrap's interval over both."""
     rng, spaces = random.Random(1), list(pairs.values())
     draws = sorted(statistics.fmean(statistics.fmean(rng.choices(values, k=len(values))) for values in rng.choices(spaces, k=len(spaces)))
                    for _ in range(DRAWS))
-    middle = statistics.fmean(map(statistics.fmean, spaces))
-    return "{:.3f} [{:.3f}, {:.3f}]".format(*(2**x for x in (middle, draws[DRAWS // 40], draws[-DRAWS // 40 - 1])))
+    return statistics.fmean(map(statistics.fmean, spaces)), draws[DRAWS // 40], draws[-DRAWS // 40 - 1]
+
+
+def bootstrap_cell(pairs):
+    return "{:.3f} [{:.3f}, {:.3f}]".format(*(2**x for x in bootstrap(pairs)))
 
 
 def table(heading, rows):
@@ -138,14 +141,13 @@ def print_final(replays, options):
     rows = []
     for arm in replays.names():
         spaces, families = replays.ratios(arm, options.control)
-        over_random = replays.ratios(arm, options.random)[1]
         found = sorted(row["fraction_of_best"] for row in replays.rows(arm))
         worst = min(spaces, key=spaces.get)
-        rows.append([f"`{arm}`", cell(list(families.values())), bootstrap_cell(replays.pairs(arm, options.control)), cell(list(over_random.values())),
+        rows.append([f"`{arm}`", cell(list(families.values())), bootstrap_cell(replays.pairs(arm, options.control)),
                      f"{2 ** spaces[worst]:.3f} ({worst})" if arm != options.control else "–",
                      f"{statistics.fmean(found):.3f}, {statistics.median(found):.3f}, {found[0]:.3f}",
                      percent(sum(x >= 0.99 for x in found) / len(found))])
-    table(["arm", f"final speedup over `{options.control}`, by family", "by space", f"over `{options.random}`, by family", "worst space",
+    table(["variant", f"final speedup over `{options.control}`, by family", "by space", "worst space",
            "of the best: mean, median, worst search", "within 1 %"], rows)
 
 
@@ -160,10 +162,10 @@ def print_costs(replays, options):
             whole = replays.total(options.control, key)
             return "–" if replays.is_peer(arm) or whole == 0 else f"× {replays.total(arm, key) / whole:.2f}"
         rows.append([f"`{arm}`", f"{replays.total(arm, 'considered'):.0f}", f"{replays.total(arm, 'measured'):.0f}", over("compile_seconds"),
-                     over("simulated_seconds"), f"× {replays.total(arm, 'device_seconds') / replays.total(options.control, 'device_seconds'):.2f}",
+                     over("simulated_seconds"),
                      "never" if math.isinf(middle) else f"{middle:.2f}", percent(sum(map(math.isfinite, times)) / len(times)),
                      "–" if replays.is_peer(arm) or not unused else f"{percent(statistics.fmean(unused), 1)}, {percent(max(unused))}"])
-    table(["arm", "considered", "measured", "compile time", "wall time", "device time",
+    table(["variant", "considered", "measured", "compile time", "wall time",
            f"device time to the final result of `{options.control}`, over its budget", "searches that had it",
            "budget left unused: mean, most"], rows)
 
@@ -179,8 +181,34 @@ def print_missed(replays, options):
                          f"{sum(row['passed_over_better'] for row in own):,}",
                          percent(sum(row["passed_over_better"] for row in own) / max(looked, 1), 1),
                          percent(statistics.fmean(shares), 1) if shares else "–", percent(max(shares), 0) if shares else "–"])
-    table(["arm", "improvers looked at", "passed over", "of these better than the last incumbent", "share of improvers",
+    table(["variant", "improvers looked at", "passed over", "of these better than the last incumbent", "share of improvers",
            "mean of a search's share", "worst search"], rows)
+
+
+def print_audits(replays, options):
+    """Shares of what audits were drawn from, or stand for; the truth is in the recorded space."""
+    rows = []
+    for arm in replays.names():
+        own = [row for row in replays.rows(arm) if row.get("audit_measured", 0) > 0]
+        if not own:
+            continue
+        truths = [row["audit_improvers"] / row["audit_population"] for row in own]
+        held = sum(truth <= row["audit_upper"] for truth, row in zip(truths, own))
+        errors = defaultdict(list)
+        for truth, row in zip(truths, own):
+            if row["audit_share"] is not None:  # there is no estimate where not all could have been audited
+                errors[row["space"]].append(row["audit_share"] - truth)
+        estimated = [row["audit_share"] for row in own if row["audit_share"] is not None]
+        low, high = bootstrap(errors)[1:] if errors else (math.nan, math.nan)
+        rows.append([f"`{arm}`", f"{len(own)} of {len(replays.rows(arm))}", f"{statistics.fmean(row['audit_measured'] for row in own):.1f}",
+                     percent(statistics.fmean(truths), 2), percent(statistics.fmean(estimated), 2) if estimated else "–",
+                     f"{100 * low:+.2f} to {100 * high:+.2f}" if errors else "–", percent(statistics.median(row["audit_upper"] for row in own)),
+                     f"{held} ({percent(held / len(own), 1)})"])
+    if not rows:
+        print("None of these searches has audits.\n")
+        return
+    table(["variant", "searches with audits", "audits of each", "improvers of what was left: truth", "audits' estimate",
+           "estimate less truth, 95 %, in points", "upper bound at 90 %, median", "bounds that hold"], rows)
 
 
 def print_claims(replays, options):
@@ -195,9 +223,9 @@ def print_claims(replays, options):
     for arm, families, spaces, p_family, p_space in zip(
             others, by_family, by_space, student.holm([student.p_value(x) for x in by_family]),
             student.holm([student.p_value(x) for x in by_space])):
-        rows.append([f"`{arm}`", cell(families), f"{sum(x > SAME for x in families)} of {len(families)}", f"{student.p_value(families):.3f}",
-                     f"{p_family:.2f}", cell(spaces), f"{sum(x > SAME for x in spaces)} of {len(spaces)}", f"{p_space:.3f}"])
-    table([f"`{options.ours}` over", "by family", "ahead on families", "p", f"p, corrected for {len(others)}", "by space", "ahead on spaces",
+        rows.append([f"`{arm}`", cell(families), f"{sum(x > SAME for x in families)} of {len(families)}", f"{p_family:.2f}",
+                     cell(spaces), f"{sum(x > SAME for x in spaces)} of {len(spaces)}", f"{p_space:.3f}"])
+    table([f"`{options.ours}` over", "by family", "ahead on families", f"p, corrected for {len(others)}", "by space", "ahead on spaces",
            "p, corrected"], rows)
 
 
@@ -229,7 +257,7 @@ def print_within(replays, options):
     print(f"Random points end within 20 % of the best in at least half of their searches on {len(shares) - len(hard)} of {len(shares)} "
           f"spaces. The others: {', '.join(f'{space} ({percent(shares[space])})' for space in sorted(hard)) or 'none'}.\n")
     if hard:
-        table(["arm", "searches within 20 % of the best on these", "of the best there, mean"],
+        table(["variant", "searches within 20 % of the best on these", "of the best there, mean"],
               [[f"`{arm}`", percent(statistics.fmean(row["fraction_of_best"] >= 0.8 for row in replays.rows(arm, hard))),
                 f"{statistics.fmean(row['fraction_of_best'] for row in replays.rows(arm, hard)):.3f}"] for arm in replays.names()])
 

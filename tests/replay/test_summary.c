@@ -60,7 +60,13 @@ static struct made_up *make(void)
                                                                   .passed_over = 6,
                                                                   .passed_over_better = 1,
                                                                   .left = 30,
-                                                                  .left_better = 5};
+                                                                  .left_better = 5,
+                                                                  .audits = {.population = 200,
+                                                                             .audited = 8,
+                                                                             .found = 1,
+                                                                             .improvers = 9,
+                                                                             .share = 0.125,
+                                                                             .upper = 0.5}};
     }
     return m;
 }
@@ -162,6 +168,14 @@ static void each_search_is_an_object_on_a_line_of_its_own(void **state)
     // 5 of the 10 that were looked at and the 4 that were left without.
     assert_true(fabs(json_number_value(json_object_get(nothing, "left_better_share")) - 5.0 / 14) <
                 1e-8);
+    assert_int_equal(json_integer_value(json_object_get(nothing, "audit_population")), 200);
+    assert_int_equal(json_integer_value(json_object_get(nothing, "audit_measured")), 8);
+    assert_int_equal(json_integer_value(json_object_get(nothing, "audit_found")), 1);
+    assert_int_equal(json_integer_value(json_object_get(nothing, "audit_improvers")), 9);
+    assert_true(json_number_value(json_object_get(nothing, "audit_share")) == 0.125);
+    assert_true(json_number_value(json_object_get(nothing, "audit_upper")) == 0.5);
+    assert_true(json_is_null(json_object_get(best, "audit_share"))); // nothing was audited
+    assert_true(json_is_null(json_object_get(best, "audit_upper")));
     assert_string_equal(json_string_value(json_object_get(nothing, "forecaster")), "static");
     assert_true(json_is_null(json_object_get(best, "passed_over_share"))); // of nothing
     json_decref(best);

@@ -25,15 +25,18 @@ for arm, spaces in speeds.items():
             print(json.dumps(dict(
                 space=space, policy=policy, strategy=strategy, forecaster="none", seed=seed, best_log2=log2, fraction_of_best=2.0 ** (log2 - 3),
                 considered=20, measured=10, compile_seconds=4, simulated_seconds=8, device_seconds=1.5, given_seconds=2, left=5,
-                incumbents=[[0.5, log2 / 2], [1.0, log2]], improvers_looked_at=8, passed_over=4, passed_over_better=2, passed_over_better_share=0.25)))
+                incumbents=[[0.5, log2 / 2], [1.0, log2]], improvers_looked_at=8, passed_over=4, passed_over_better=2, passed_over_better_share=0.25,
+                **(dict(audit_population=100, audit_measured=4, audit_found=0, audit_share=0, audit_improvers=20 * seed, audit_upper=0.3)
+                   if policy == "rank" else {}))))
 EOF_PYTHON
 tables "$work/searches" >"$work/tables" || complain "replay-tables.py ended with $?"
 has() { grep -qF -- "$1" "$work/tables" || { complain "there is no: $1"; cat "$work/tables"; }; }
 has '3 spaces of 2 families, 2 seeds'
 has '| `rank/greedy` | 1.414 [0.017, 115.608] | 1.587 [1.000, 4.000] |' # of the log2 ratios 1 and 0; 2, 0 and 0
-has '| `rank/greedy` | 20 | 10 | × 1.00 | × 1.00 | × 1.00 | 0.50 | 100 % | 25.0 %, 25 % |'
-has '| `other` | 20 | 10 | – | – | × 1.00 | 0.50 | 100 % | – |'
+has '| `rank/greedy` | 20 | 10 | × 1.00 | × 1.00 | 0.50 | 100 % | 25.0 %, 25 % |'
+has '| `other` | 20 | 10 | – | – | 0.50 | 100 % | – |'
 has '| `rank/greedy` | 48 | 24 | 12 | 25.0 % | 25.0 % | 25 % |'
+has '| `rank/greedy` | 6 of 6 | 4.0 | 30.00 % | 0.00 % | -36.67 to -23.33 | 30 % | 3 (50.0 %) |' # 20 of 100 with one seed, 40 with the other; all draws 40 has 1 in 64
 has '| `rank/greedy` | 2.000 | 1.000 |' # by family
 has 'on 0 of 3 spaces'
 cat "$work/searches" "$work/searches" >"$work/twice"

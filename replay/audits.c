@@ -1,0 +1,87 @@
+#include "replay/audits.h"
+
+#include "client/policy/false_omission.h"
+#include "client/run/improvement.h"
+#include <math.h>
+
+static bool beats(double log2, double incumbent_log2)
+{
+    return log2 > (isfinite(incumbent_log2) ? incumbent_log2 : 0) + IMPROVEMENT_MARGIN_LOG2;
+}
+
+// The true log2 speedup of a candidate of the run; NaN when it has none.
+static double truth_of(const struct recorded_space *recorded,
+                       const struct run_state_candidate *candidate)
+{
+    const struct space_candidate *found =
+        recorded_space_find(recorded, &candidate->proposed.source);
+    return found ? space_log2(found) : NAN;
+}
+
+// The first audit that was drawn at the end; NULL: none was.
+static const struct run_state_candidate *first_draw(const struct run_state *run_state)
+{
+    for (size_t i = 0; run_state->draws > 0 && i < run_state->candidate_count; i++) {
+        const struct run_state_candidate *candidate = &run_state->candidate[i];
+        if (candidate->proposed.draw == 1 || candidate->decided.draw == 1) {
+            return candidate;
+        }
+    }
+    return NULL;
+}
+
+// Candidates of the run that were trusted or audited, and beat this incumbent, or, when it is NaN,
+// the one of their decision.
+static uint64_t improvers_of_run(const struct recorded_space *recorded,
+                                 const struct run_state *run_state, double incumbent_log2)
+{
+    uint64_t ret = 0;
+    for (size_t i = 0; i < run_state->candidate_count; i++) {
+        const struct run_state_candidate *candidate = &run_state->candidate[i];
+        uint64_t decision = candidate->decided.decision;
+        // With an incumbent, audits that were not drawn then had been measured before.
+        bool counts =
+            decision == DECISION_TRUST ||
+            (decision == DECISION_AUDIT && (isnan(incumbent_log2) || candidate->decided.draw > 0));
+        ret += counts && candidate->proposed.draw == 0 &&
+               beats(truth_of(recorded, candidate),
+                     isnan(incumbent_log2) ? candidate->decided.incumbent_log2 : incumbent_log2);
+    }
+    return ret;
+}
+
+// Points that had not been proposed when audits were drawn from them.
+static uint64_t improvers_of_points(const struct recorded_space *recorded,
+                                    const struct run_state *run_state, double incumbent_log2)
+{
+    const struct space *space = recorded_space_data(recorded);
+    uint64_t ret = 0;
+    for (uint64_t i = 0; i < space->head.candidates; i++) {
+        ret += beats(space_log2(&space->candidate[i]), incumbent_log2);
+    }
+    for (size_t i = 0; i < run_state->candidate_count; i++) {
+        const struct run_state_candidate *candidate = &run_state->candidate[i];
+        ret -= candidate->proposed.draw == 0 && candidate->proposed.duplicate_of == 0 &&
+               beats(truth_of(recorded, candidate), incumbent_log2);
+    }
+    return ret;
+}
+
+void audits_count(const struct recorded_space *recorded, const struct run_state *run_state,
+                  struct search_outcome *ret)
+{
+    struct false_omission omission = false_omission_of_run(run_state);
+    const struct run_state_candidate *draw = first_draw(run_state);
+    double incumbent = !draw                                    ? NAN
+                       : isfinite(draw->decided.incumbent_log2) ? draw->decided.incumbent_log2
+                                                                : 0;
+
+    ret->audits = (struct search_audits){.population = omission.discarded,
+                                         .audited = omission.audited,
+                                         .found = omission.improvers,
+                                         .share = omission.share,
+                                         .upper = omission.upper};
+    ret->audits.improvers = draw && draw->proposed.draw > 0
+                                ? improvers_of_points(recorded, run_state, incumbent)
+                                : improvers_of_run(recorded, run_state, incumbent);
+}
