@@ -18,16 +18,29 @@ static double truth_of(const struct recorded_space *recorded,
     return found ? space_log2(found) : NAN;
 }
 
-// The first audit that was drawn at the end; NULL: none was.
-static const struct run_state_candidate *first_draw(const struct run_state *run_state)
+// Whether audits were drawn at the end, from points that had not been proposed.
+static bool drew_points(const struct run_state *run_state)
 {
+    bool ret = false;
     for (size_t i = 0; run_state->draws > 0 && i < run_state->candidate_count; i++) {
+        ret |= run_state->candidate[i].proposed.draw > 0;
+    }
+    return ret;
+}
+
+// The incumbent when audits were drawn. A drawn point that does not compile was never decided
+// about, and has none. Where that is so of all, nothing has been measured since.
+static double incumbent_of_draws(const struct run_state *run_state)
+{
+    for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct run_state_candidate *candidate = &run_state->candidate[i];
-        if (candidate->proposed.draw == 1 || candidate->decided.draw == 1) {
-            return candidate;
+        if ((candidate->proposed.draw > 0 || candidate->decided.draw > 0) &&
+            candidate->decided.decision != 0) {
+            double log2 = candidate->decided.incumbent_log2;
+            return isfinite(log2) ? log2 : 0;
         }
     }
-    return NULL;
+    return run_state_incumbent_log2(run_state);
 }
 
 // Candidates of the run that were trusted or audited, and beat this incumbent, or, when it is NaN,
@@ -50,38 +63,39 @@ static uint64_t improvers_of_run(const struct recorded_space *recorded,
     return ret;
 }
 
-// Points that had not been proposed when audits were drawn from them.
-static uint64_t improvers_of_points(const struct recorded_space *recorded,
-                                    const struct run_state *run_state, double incumbent_log2)
+// Counts the points that had not been proposed when audits were drawn, and their improvers.
+static void count_points(const struct recorded_space *recorded, const struct run_state *run_state,
+                         double incumbent_log2, struct search_audits *ret)
 {
     const struct space *space = recorded_space_data(recorded);
-    uint64_t ret = 0;
+    ret->among = space->head.candidates;
     for (uint64_t i = 0; i < space->head.candidates; i++) {
-        ret += beats(space_log2(&space->candidate[i]), incumbent_log2);
+        ret->improvers += beats(space_log2(&space->candidate[i]), incumbent_log2);
     }
     for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct run_state_candidate *candidate = &run_state->candidate[i];
-        ret -= candidate->proposed.draw == 0 && candidate->proposed.duplicate_of == 0 &&
-               beats(truth_of(recorded, candidate), incumbent_log2);
+        if (candidate->proposed.draw == 0 && candidate->proposed.duplicate_of == 0) {
+            ret->among--;
+            ret->improvers -= beats(truth_of(recorded, candidate), incumbent_log2);
+        }
     }
-    return ret;
 }
 
 void audits_count(const struct recorded_space *recorded, const struct run_state *run_state,
                   struct search_outcome *ret)
 {
     struct false_omission omission = false_omission_of_run(run_state);
-    const struct run_state_candidate *draw = first_draw(run_state);
-    double incumbent = !draw                                    ? NAN
-                       : isfinite(draw->decided.incumbent_log2) ? draw->decided.incumbent_log2
-                                                                : 0;
 
     ret->audits = (struct search_audits){.population = omission.discarded,
+                                         .among = omission.discarded,
                                          .audited = omission.audited,
                                          .found = omission.improvers,
                                          .share = omission.share,
                                          .upper = omission.upper};
-    ret->audits.improvers = draw && draw->proposed.draw > 0
-                                ? improvers_of_points(recorded, run_state, incumbent)
-                                : improvers_of_run(recorded, run_state, incumbent);
+    double incumbent = run_state->draws > 0 ? incumbent_of_draws(run_state) : NAN;
+    if (drew_points(run_state)) {
+        count_points(recorded, run_state, incumbent, &ret->audits);
+    } else {
+        ret->audits.improvers = improvers_of_run(recorded, run_state, incumbent);
+    }
 }

@@ -22,7 +22,9 @@ struct search_audits {
     uint64_t population; // candidates that the audits stand for
     uint64_t audited;    // audits
     uint64_t found;      // of these, improvers
-    uint64_t improvers;  // in the population, which only a replay knows
+    uint64_t among;     // of so many the next is the truth: all that the population is a sample of,
+                        // where a space has more points than a survey takes
+    uint64_t improvers; // among these, which only a replay knows
     double share, upper; // the estimated share of improvers, and its upper bound; see
                          // struct false_omission of client/policy/certify.h
 };

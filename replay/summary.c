@@ -256,9 +256,10 @@ static void print_audits(const struct search_audits *audits, FILE *out)
 {
     printable_printf(out,
                      ",\"audit_population\":%llu,\"audit_measured\":%llu,\"audit_found\":%llu,"
-                     "\"audit_improvers\":%llu",
+                     "\"audit_among\":%llu,\"audit_improvers\":%llu",
                      (unsigned long long)audits->population, (unsigned long long)audits->audited,
-                     (unsigned long long)audits->found, (unsigned long long)audits->improvers);
+                     (unsigned long long)audits->found, (unsigned long long)audits->among,
+                     (unsigned long long)audits->improvers);
     print_number("audit_share", audits->audited > 0 ? audits->share : NAN, out);
     print_number("audit_upper", audits->audited > 0 ? audits->upper : NAN, out);
 }

@@ -192,7 +192,7 @@ def print_audits(replays, options):
         own = [row for row in replays.rows(arm) if row.get("audit_measured", 0) > 0]
         if not own:
             continue
-        truths = [row["audit_improvers"] / row["audit_population"] for row in own]
+        truths = [row["audit_improvers"] / row["audit_among"] for row in own]
         held = sum(truth <= row["audit_upper"] for truth, row in zip(truths, own))
         errors = defaultdict(list)
         for truth, row in zip(truths, own):

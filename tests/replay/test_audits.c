@@ -86,6 +86,7 @@ static void the_truth_about_points_is_that_of_the_space(void **state)
         }
         assert_true(outcome.audits.audited > 0);
         assert_int_equal(outcome.audits.population, population);
+        assert_int_equal(outcome.audits.among, population); // a small space is surveyed whole
         assert_int_equal(outcome.audits.improvers, true_improvers);
         assert_int_equal(outcome.audits.found, found);
         improvers += true_improvers;

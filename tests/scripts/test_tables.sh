@@ -26,7 +26,7 @@ for arm, spaces in speeds.items():
                 space=space, policy=policy, strategy=strategy, forecaster="none", seed=seed, best_log2=log2, fraction_of_best=2.0 ** (log2 - 3),
                 considered=20, measured=10, compile_seconds=4, simulated_seconds=8, device_seconds=1.5, given_seconds=2, left=5,
                 incumbents=[[0.5, log2 / 2], [1.0, log2]], improvers_looked_at=8, passed_over=4, passed_over_better=2, passed_over_better_share=0.25,
-                **(dict(audit_population=100, audit_measured=4, audit_found=0, audit_share=0, audit_improvers=20 * seed, audit_upper=0.3)
+                **(dict(audit_population=50, audit_among=100, audit_measured=4, audit_found=0, audit_share=0, audit_improvers=20 * seed, audit_upper=0.3)
                    if policy == "rank" else {}))))
 EOF_PYTHON
 tables "$work/searches" >"$work/tables" || complain "replay-tables.py ended with $?"
