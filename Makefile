@@ -70,6 +70,8 @@ FOREIGN  := $(if $(wildcard /usr/include/nng/nng.h /usr/local/include/nng/nng.h)
 # Libraries that stand in for those of a GPU's driver; tests load them by LD_LIBRARY_PATH.
 FAKES    := $(B)/tests/fake/libcuda.so.1 $(B)/tests/fake/libnvidia-ml.so.1 $(B)/tests/fake/old/libcuda.so.1 \
             $(B)/tests/fake/libhost.so
+# The driver for an interpreter that a candidate is recorded in.
+CAPTURE  := $(B)/tests/fake/capture/libcuda.so.1
 fake_objects = $(patsubst %.c,$(B)/tests/fake/%.o,$(wildcard $(1)))
 
 .PHONY: all help demo demo-llm test check deps fuzz fuzz-run bench format lint install clean
@@ -158,6 +160,9 @@ $(B)/tests/fake/libhost.so: $(call fake_objects,tests/support/fake_host/*.c)
 $(FAKES):
 	@mkdir -p $(@D)
 	$(Q)echo "  LINK $@" && $(CC) -shared $(FLAGS_$(VARIANT)) -Wl,-soname,$(@F) -o $@ $^ -lm
+$(CAPTURE): $(wildcard tests/support/fake_capture/*.[ch]) Makefile # with no sanitizer in it, because the interpreter has none
+	@mkdir -p $(@D)
+	$(Q)echo "  CC   $@" && $(CC) -std=gnu11 -D_GNU_SOURCE -I. $(WARN) -O1 -g -fPIC -shared -fvisibility=hidden -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
 $(B)/tests/fake/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)echo "  CC   $@" && $(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
@@ -173,7 +178,7 @@ test: deps ## installs what is missing, builds, runs all tests; prints "N passed
 	$(Q)$(MAKE) --no-print-directory check
 
 # What tests run besides themselves. Benchmarks and programs for a GPU are built with all tests, so that they keep compiling.
-COMPANIONS := $(PROGRAMS) $(SUPPORT) $(B)/bin/battery $(B)/bin/bench_verdicts $(B)/bin/bench_pool $(B)/bin/bench_trust $(B)/bin/stream $(FAKES) $(SOAK) $(FOREIGN)
+COMPANIONS := $(PROGRAMS) $(SUPPORT) $(B)/bin/battery $(B)/bin/bench_verdicts $(B)/bin/bench_pool $(B)/bin/bench_trust $(B)/bin/stream $(FAKES) $(CAPTURE) $(SOAK) $(FOREIGN)
 ifeq ($(strip $(T)),)
 CHECKED := $(COMPANIONS) $(TESTS) $(BENCHES) $(GPU_TESTS)
 else

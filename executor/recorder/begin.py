@@ -24,7 +24,6 @@ import json
 import os
 import resource
 import signal
-import shutil
 import socket
 import stat
 import struct
@@ -72,7 +71,7 @@ def pack(value, out):
         for each in value:
             pack(each, out)
     else:  # a message: its keys in order, without what is absent
-        value = {key: each for key, each in sorted(value.items()) if each is not None and each != []}
+        value = {key: each for key, each in sorted(value.items()) if each is not None}
         out.append(b"\xdf" + struct.pack(">I", len(value)))
         for key, each in value.items():
             pack(key, out)

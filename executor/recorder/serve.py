@@ -25,6 +25,14 @@ def work(request_file, pipe):
         os._exit(0)
 
 
+def silence():
+    """What this process and those that it starts print is nobody's: stderr is the executor's own."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for each in range(3):
+        os.dup2(null, each)
+    os.close(null)
+
+
 def protect(on):
     """Whether other processes of this user may look into this one."""
     ctypes.CDLL(None).prctl(4, 0 if on else 1, 0, 0, 0)
@@ -41,28 +49,39 @@ def clean(child):
             os.kill(-1, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        while True:
-            try:
-                if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                    break
-            except ChildProcessError:
-                break
-    for name in os.listdir("."):
-        if os.path.isdir(name) and not os.path.islink(name):
-            shutil.rmtree(name, onerror=open_and_retry)
-        else:
-            os.unlink(name)
+        try:
+            while os.waitpid(-1, 0):  # until the last one has ended: it could still write
+                pass
+        except ChildProcessError:
+            pass
+    remove_all()
 
 
-def open_and_retry(function, path, _):
-    """A folder that may not be read or written is its owner's all the same."""
-    for each in (os.path.dirname(path), path):
-        if not os.path.islink(each):
-            os.chmod(each, stat.S_IRWXU)
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    else:
-        os.unlink(path)
+def remove_all():
+    """Empties the working directory, whatever folders may not be read and however deep they are."""
+    number = 0
+    try:
+        os.chmod(os.getcwd(), stat.S_IRWXU)  # "." is not found in a folder that is closed
+    except PermissionError:
+        pass  # not this user's, so that nobody has closed it
+    while True:
+        names = os.listdir(".")
+        if not names:
+            return
+        for name in names:
+            if os.path.islink(name) or not os.path.isdir(name):
+                os.unlink(name)
+                continue
+            os.chmod(name, stat.S_IRWXU)
+            for entry in list(os.scandir(name)):
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                    continue
+                while os.path.lexists(f"removed-{number}"):
+                    number += 1
+                os.chmod(entry.path, stat.S_IRWXU)  # a folder that is moved must be writable
+                os.rename(entry.path, f"removed-{number}")
+            os.rmdir(name)
 
 
 def serve(control):
@@ -74,6 +93,7 @@ def serve(control):
         if child == 0:
             os.setsid()
             control.close()
+            silence()
             protect(False)
             work(*descriptors)
         for each in descriptors:

@@ -166,8 +166,7 @@ static size_t int_count(const struct problem *problem)
     return count;
 }
 
-// The executor's kernels write words of four bytes to where a result will be, and read its
-// elements.
+// The executor's kernels write words of four bytes to where a result will be, and read elements.
 static int check_output(const struct recorded_case *of, const struct tensor *tensor, uint64_t at,
                         struct err *err)
 {

@@ -182,6 +182,28 @@ static void a_kernel_may_have_no_parameters(void **state)
                   false);
 }
 
+// Such a recording has no code at all, and is measured like any other.
+static void copies_alone_are_measured(void **state)
+{
+    struct trial *trial = *state;
+    struct cuda_recording recording;
+
+    trial_must_open(trial, "noise=0.2");
+    make(&recording, "idle", CANDIDATE);
+    message_clear(&recorded_image_message, &recording.images[0]);
+    recording.images_count = 0;
+    for (size_t i = 0; i < recording.cases_count; i++) {
+        struct recorded_case *of = &recording.cases[i];
+
+        of->nodes[0].kind = RECORDED_COPY;
+        of->nodes[0].from = of->tensors[0];
+        of->nodes[0].to = of->tensors[1];
+        of->nodes[0].bytes = 4 * of->values[0];
+    }
+    trial_becomes(trial, gpu_recording_pack(&recording), VERDICT_WRONG, "elements are outside",
+                  false);
+}
+
 static void places_that_are_not_here_are_no_verdict(void **state)
 {
     struct trial *trial = *state;
@@ -226,6 +248,7 @@ int main(void)
         TEST(what_is_kept_is_there_before_each_launch_and_answers_nothing),
         TEST(copies_and_fills_stay_in_its_own_memory),
         TEST(a_kernel_may_have_no_parameters),
+        TEST(copies_alone_are_measured),
         TEST(places_that_are_not_here_are_no_verdict),
         TEST(a_baseline_may_be_a_recording),
     };

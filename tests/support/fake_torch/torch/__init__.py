@@ -1,0 +1,148 @@
+"""Stands in for PyTorch where a candidate is recorded (executor/recorder), for tests without a GPU.
+
+It has what the recorder asks of PyTorch, and a few operations for candidates, all on the driver of
+tests/support/fake_capture, which lies beside this file. Tensors have one dimension or are made of
+one; what looks at values ends a capture as it does on a GPU. launch() launches a kernel of that
+driver's, whose image is given to it when the kernel is first named.
+"""
+import contextlib
+import ctypes
+import struct
+
+from . import cuda, nn  # noqa: F401
+from .cuda import call, current_stream
+
+__version__ = "0.0-fake"
+
+
+class Dtype:
+    def __init__(self, name, code, size):
+        self.name, self.code, self.size, self.is_floating_point = name, code, size, code in "efd"
+
+    def __repr__(self):
+        return f"torch.{self.name}"
+
+
+float32, float64, float16, bfloat16 = Dtype("float32", "f", 4), Dtype("float64", "d", 8), Dtype("float16", "e", 2), Dtype("bfloat16", "H", 2)
+int8, uint8, int32, int64, bool = Dtype("int8", "b", 1), Dtype("uint8", "B", 1), Dtype("int32", "i", 4), Dtype("int64", "q", 8), Dtype("bool", "?", 1)
+
+
+class Memory:
+    """What an allocator has given, until nobody has it any more."""
+
+    at = None
+
+    def __init__(self, count):
+        self.count = count
+        self.at = cuda.memory.allocate(count)
+
+    def __del__(self):
+        if self.at is not None:
+            cuda.memory.release(self.at, self.count)
+
+
+class Tensor:
+    is_cuda = True
+
+    def __init__(self, shape, dtype, memory, offset=0):
+        self.shape, self.dtype, self.memory, self.offset = tuple(shape), dtype, memory, offset
+
+    def data_ptr(self):
+        return self.memory.at + self.offset
+
+    def element_size(self):
+        return self.dtype.size
+
+    def numel(self):
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    def view(self, *shape):
+        return Tensor([self.numel()] if shape == (-1,) else shape, self.dtype, self.memory, self.offset)
+
+    def contiguous(self):
+        return self
+
+    def cuda(self):
+        return self
+
+    def __getitem__(self, part):
+        begin, end, step = part.indices(self.numel())
+        assert step == 1
+        return Tensor([max(0, end - begin)], self.dtype, self.memory, self.offset + begin * self.dtype.size)
+
+    def tolist(self):
+        call("cuStreamSynchronize", current_stream())
+        data = ctypes.string_at(self.data_ptr(), self.numel() * self.dtype.size)
+        return list(struct.unpack(f"<{self.numel()}{self.dtype.code}", data))
+
+    def item(self):
+        return self.tolist()[0]
+
+    def write(self, values):
+        data = struct.pack(f"<{self.numel()}{self.dtype.code}", *values)
+        call("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(self.data_ptr()), data, ctypes.c_size_t(len(data)), current_stream())
+        return self
+
+    def zero_(self):
+        call("cuMemsetD8Async", ctypes.c_uint64(self.data_ptr()), ctypes.c_ubyte(0), ctypes.c_size_t(self.numel() * self.dtype.size), current_stream())
+        return self
+
+    def copy_(self, other):
+        assert other.dtype is self.dtype and other.numel() == self.numel()
+        call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(self.data_ptr()), ctypes.c_uint64(other.data_ptr()),
+             ctypes.c_size_t(self.numel() * self.dtype.size), current_stream())
+        return self
+
+    def clone(self):
+        return empty(self.shape, dtype=self.dtype).copy_(self)
+
+    def normal_(self, mean, deviation):
+        return self.write([mean + deviation * (i % 7 - 3) / 3 for i in range(self.numel())])
+
+
+def empty(shape, dtype=float32, device="cuda"):
+    assert device == "cuda"
+    made = Tensor([shape] if isinstance(shape, int) else shape, dtype, None)
+    made.memory = Memory(made.numel() * dtype.size)
+    return made
+
+
+def zeros(shape, dtype=float32, device="cuda"):
+    return empty(shape, dtype, device).zero_()
+
+
+def tensor(values, dtype=float32, device="cuda"):
+    return empty(len(values), dtype, device).write(values)
+
+
+@contextlib.contextmanager
+def no_grad():
+    yield
+
+
+kernels = {}
+
+
+def launch(name, *arguments, grid=(8, 1, 1), block=(256, 1, 1), smem=0, image=None):
+    """Arguments: tensors, int for an int, float for a float."""
+    if name not in kernels:
+        names = f"fake:{name} ".encode() + b"\0"
+        data = image or b"\x50\xed\x55\xba\x01\x00\x10\x00" + struct.pack("<Q", len(names)) + names
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        call("cuModuleLoadData", ctypes.byref(module), data)
+        call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        kernels[name] = function
+    values = [ctypes.c_uint64(a.data_ptr()) if isinstance(a, Tensor) else ctypes.c_int(a) if isinstance(a, int) else ctypes.c_float(a) for a in arguments]
+    parameters = (ctypes.c_void_p * max(1, len(values)))(*[ctypes.addressof(value) for value in values])
+    call("cuLaunchKernel", kernels[name], *[ctypes.c_uint(each) for each in (*grid, *block, smem)], current_stream(), parameters, None)
+
+
+def host_function():
+    """A call of the host's, which a stream makes in its turn."""
+    call("cuLaunchHostFunc", current_stream(), HOST, None)
+
+
+HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: None)
