@@ -39,6 +39,7 @@ static const char reader[] =
     "import ast, os, sys\n"
     "for name in sorted(os.listdir(sys.argv[1])):\n"
     "    tree = ast.parse(open(os.path.join(sys.argv[1], name)).read(), name)\n"
+    "    compile(tree, name, 'exec')\n" // finds what the grammar allows, such as a return outside
     "    said = [ast.literal_eval(each.value) for each in tree.body if isinstance(each, "
     "ast.Assign)\n"
     "            and getattr(each.targets[0], 'id', '') == '_kc_problem']\n"

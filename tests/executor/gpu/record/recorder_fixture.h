@@ -38,12 +38,17 @@ struct recorder_fixture {
     struct err err;
 };
 
-// An environment of its own for the interpreter, with the stand-ins in it, and one without.
+// An environment of its own for the interpreter, with the stand-ins in it, and one without. In the
+// place of nvcc there is a compiler of C, which finds the driver's functions.
 static const char recorder_environment[] =
     "umask 022; /usr/bin/python3 -m venv --without-pip \"$1/env\"\n"
     "/usr/bin/python3 -m venv --without-pip \"$1/bare\"\n"
     "cp -R tests/support/fake_torch/torch \"$1\"/env/lib/python3*/site-packages/\n"
-    "cp \"$2/capture/libcuda.so.1\" \"$1\"/env/lib/python3*/site-packages/torch/\n";
+    "cp \"$2/capture/libcuda.so.1\" \"$1\"/env/lib/python3*/site-packages/torch/\n"
+    "echo '#!/bin/sh' >\"$1/env/bin/nvcc\"\n"
+    "echo 'exec gcc -shared -fPIC -o candidate.so -x c candidate.cu -x none '"
+    "\"$1\"/env/lib/python3*/site-packages/torch/libcuda.so.1 >>\"$1/env/bin/nvcc\"\n"
+    "chmod 755 \"$1/env/bin/nvcc\"\n";
 
 static inline void recorder_run(const char *const *argv)
 {

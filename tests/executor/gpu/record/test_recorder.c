@@ -92,6 +92,34 @@ static void every_form_of_a_candidate_is_called(void **state)
     }
 }
 
+// What makes it one with a launcher for the executor, as a comment for the compiler of C.
+#define LAUNCHER                                                                                   \
+    "// extern \"C\" k<<<1, 1>>>();\n#include <stddef.h>\ntypedef unsigned long long at;\n"        \
+    "int cuMemcpyDtoDAsync_v2(at, at, size_t, void *);\n"
+
+// Its function has all tensors, all parameters in their order, and the stream that is recorded.
+static void a_launcher_is_compiled_and_called(void **state)
+{
+    struct recorder_fixture *f = *state;
+    const struct recorded_case *of =
+        recorded(f, LAUNCHER "void p(at x, at y, long n, double a, void *stream)\n"
+                             "{ cuMemcpyDtoDAsync_v2(y, x, a == 2.5 ? 4 * n : 4, stream); }\n");
+
+    assert_int_equal(of->nodes_count, 1);
+    assert_int_equal(of->nodes[0].kind, RECORDED_COPY);
+    assert_int_equal(of->nodes[0].from, of->tensors[0]);
+    assert_int_equal(of->nodes[0].to, of->tensors[1]);
+    assert_int_equal(of->nodes[0].bytes, 8000);
+    assert_int_equal(f->object.recording->images_count, 0);
+    assert_int_equal(f->object.recording->cases[1].nodes[0].bytes, 4); // of a = 2
+    recorder_becomes(f, LAUNCHER "#error not this one\n", VERDICT_COMPILE_ERROR,
+                     "error: #error not this one");
+    recorder_becomes(f, LAUNCHER "void q(at x) { (void)x; }\n", VERDICT_COMPILE_ERROR,
+                     "it defines no function p or kcast_run that is extern \"C\"");
+    recorder_becomes(f, LAUNCHER "void kcast_run(at x) { (void)x; }\n", VERDICT_REJECTED,
+                     "it launches nothing");
+}
+
 // A result that was made while it was recorded lies in a block that holds nothing before.
 static void what_it_returns_lies_in_a_block(void **state)
 {
@@ -309,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_launch_is_recorded_as_it_is),
         cmocka_unit_test(every_form_of_a_candidate_is_called),
+        cmocka_unit_test(a_launcher_is_compiled_and_called),
         cmocka_unit_test(what_it_returns_lies_in_a_block),
         cmocka_unit_test(a_result_between_words_is_copied_to_one),
         cmocka_unit_test(what_matters_of_the_memory_from_before_is_kept),

@@ -8,7 +8,7 @@ CAPTURE_UNSUPPORTED = 900
 
 
 def call(name, *arguments):
-    arguments = [each.cuda_stream if isinstance(each, Stream) else each for each in arguments]
+    arguments = [ctypes.c_void_p(each.cuda_stream) if isinstance(each, Stream) else each for each in arguments]
     result = getattr(driver, name)(*arguments)
     if result == CAPTURE_UNSUPPORTED:
         raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
@@ -23,7 +23,7 @@ class Stream:
         made = ctypes.c_void_p(handle)
         if handle is None:
             call("cuStreamCreate", ctypes.byref(made), 1)
-        self.cuda_stream = made
+        self.cuda_stream = made.value or 0
 
     def synchronize(self):
         call("cuStreamSynchronize", self)
