@@ -1,0 +1,84 @@
+// From a candidate in Python to its verdict: recorded in the recorder's jail with a stand-in for
+// PyTorch, and what comes out of it measured on the fake GPU. Skipped without a compiler.
+#include "tests/executor/gpu/gpu_trial_fixture.h"
+#include "tests/executor/gpu/record/recorder_fixture.h"
+
+struct both {
+    void *recorder, *trial; // as their fixtures have made them
+};
+
+static int both_set_up(void **state)
+{
+    struct both *both = xcalloc(1, sizeof(*both));
+
+    *state = both;
+    return recorder_set_up(&both->recorder) == 0 ? trial_set_up(&both->trial) : -1;
+}
+
+static int both_tear_down(void **state)
+{
+    struct both *both = *state;
+
+    (void)recorder_tear_down(&both->recorder);
+    (void)trial_tear_down(&both->trial);
+    free(both);
+    return 0;
+}
+
+static void measured(const struct both *both, const char *source, enum verdict verdict,
+                     const char *words)
+{
+    struct recorder_fixture *f = both->recorder;
+
+    recorder_becomes(f, source, VERDICT_NONE, "");
+    trial_becomes(both->trial, bytes_copy(f->outcome.object.data, f->outcome.object.len), verdict,
+                  words, false);
+}
+
+static void what_computes_it_is_right_and_as_fast_as_it_is(void **state)
+{
+    const struct both *both = *state;
+
+    trial_must_open(both->trial, "noise=0.2");
+    measured(both, SCALE LAUNCH, VERDICT_EQUIVALENT, "");
+    measured(both,
+             SCALE "    z = torch.empty(x.numel() + 3)\n"
+                   "    torch.launch('fk_scale_fast30', x, z[3:], x.numel(), a)\n"
+                   "    return z[3:]\n",
+             VERDICT_FASTER, "");
+}
+
+// Memory from before that a candidate works in is there each time;
+// what was the answer when it was recorded is the answer to nothing else.
+static void what_it_has_kept_is_there_but_answers_nothing(void **state)
+{
+    const struct both *both = *state;
+
+    trial_must_open(both->trial, "noise=0.2");
+    measured(both,
+             HEAD "kept = {}\n"
+                  "def p(x, y, n, a):\n"
+                  "    if n not in kept: kept[n] = torch.tensor([1.0] * n)\n"
+                  "    z = kept[n]\n    torch.launch('fk_scale', x, y, n, a)\n"
+                  "    z.copy_(x)\n    torch.launch('fk_scale', z, y, n, a)\n",
+             VERDICT_SLOWER, "");
+    measured(both,
+             HEAD "kept = {}\n"
+                  "def p(x, y, n, a):\n"
+                  "    if n not in kept:\n        kept[n] = torch.empty(n)\n"
+                  "        torch.launch('fk_scale', x, kept[n], n, a)\n"
+                  "    y.copy_(kept[n])\n",
+             VERDICT_WRONG, "elements are outside");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_computes_it_is_right_and_as_fast_as_it_is, both_set_up,
+                                        both_tear_down),
+        cmocka_unit_test_setup_teardown(what_it_has_kept_is_there_but_answers_nothing, both_set_up,
+                                        both_tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, trial_find_compiler, NULL);
+}
