@@ -11,7 +11,7 @@ static bool begins(const char *line, size_t len, const char *word)
 
 static bool has(const char *source, size_t len, const char *word)
 {
-    return memmem(source, len, word, strlen(word));
+    return len > 0 && memmem(source, len, word, strlen(word)); // an empty source may be NULL
 }
 
 // Whether a line is one that Python has and C++ has not, outside its comments at least: C++ has

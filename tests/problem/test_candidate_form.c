@@ -53,6 +53,7 @@ static void anything_else_is_sealed(void **state)
 {
     (void)state;
     is("", FORM_SEALED);
+    assert_int_equal(candidate_form(NULL, 0), FORM_SEALED);
     is("extern \"C\" __global__ void k() {}\n", FORM_SEALED);
     is("k<<<1, 1>>>();\n", FORM_SEALED);
     is("import std;\n", FORM_SEALED);
