@@ -50,10 +50,8 @@ static void on_order(void *owner, const struct err *error, uint64_t retry_after_
 // Answers a question that nobody receives: whose it is decides how.
 static void on_nobody_ranks(uv_timer_t *timer)
 {
-    struct forecaster *forecaster = timer->data;
     uv_stop(timer->loop);
-    finish_ranking(forecaster, NULL,
-                   forecaster->reason ? forecaster->reason : "there is no worker that ranks");
+    forecaster_rank_nothing(timer->data);
 }
 
 static void ask_order(struct forecaster *forecaster)
@@ -62,14 +60,14 @@ static void ask_order(struct forecaster *forecaster)
     struct rank_request *ranked = forecaster->ranked;
     struct rank_request request = *ranked; // borrows the candidates
     struct err err = ERR_INIT;
-    request.context = xcalloc(1, sizeof(*request.context));
-    if (search_text_make(request.context, run_state, forecaster->visible, forecaster->read,
+    struct search_context context;
+    if (search_text_make(&context, run_state, forecaster->visible, forecaster->read,
                          forecaster->read_owner, &err) != 0) {
-        message_clear(&search_context_message, request.context);
-        free(request.context);
+        message_clear(&search_context_message, &context);
         uv_timer_start(forecaster->timer, on_nobody_ranks, 0, 0);
         return;
     }
+    request.context = &context;
     request.problem = run_state->started.problem;
     request.device_class = run_state->session.device_class;
     request.device_facts = run_state->session.device_facts;
@@ -82,8 +80,7 @@ static void ask_order(struct forecaster *forecaster)
     request.search = run_state->started.search;
     remote_call(forecaster_begin_call(forecaster), OP_RANK, &rank_request_message, &request,
                 &rank_reply_message, MODELS_MS, on_order, forecaster);
-    message_clear(&search_context_message, request.context);
-    free(request.context);
+    message_clear(&search_context_message, &context);
 }
 
 void forecaster_rank_now(struct forecaster *forecaster)

@@ -115,7 +115,7 @@ def main():
     except BaseException:
         pass
     protect(True)
-    control.send(struct.pack("=id", 0, 0.0) + f"python {sys.version.split()[0]}, torch {torch.__version__}".encode())
+    control.send(struct.pack("=id", 0, 0.0))
     serve(control)
 
 

@@ -404,7 +404,6 @@ int recorder_start(struct recorder *recorder, const char *python, bool sandbox_o
         recorder_stop(recorder);
         return rc;
     }
-    snprintf(recorder->version, sizeof(recorder->version), "%.255s", text);
     return 0;
 }
 

@@ -21,7 +21,6 @@ struct recorder {
     pid_t pid;                      // of the process that forks; 0: it is not running
     int control;                    // to it; -1: none
     char folder[64];                // without a sandbox: its working directory; "": none
-    char version[256];              // what it says about itself: "python 3.12.3, torch 2.11.0"
 };
 
 // How one recording has ended.
