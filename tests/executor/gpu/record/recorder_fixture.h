@@ -1,7 +1,8 @@
-// Candidates in Python, recorded from end to end without a GPU: the real recorder in its real
-// sandbox, an interpreter with a stand-in for PyTorch (tests/support/fake_torch) and a driver that
-// captures graphs on the host (tests/support/fake_capture). For the tests of the recorder and of
-// its jail, so it is a header only.
+// Recording without a GPU, in the recorder's real sandbox. recorder_init leaves it to the test
+// which interpreter there is. recorder_set_up has candidates in Python recorded from end to end, by
+// one with a stand-in for PyTorch (tests/support/fake_torch) and with a driver that captures graphs
+// on the host (tests/support/fake_capture). For tests of the recorder and of its jail, so it is a
+// header only.
 #ifndef TESTS_EXECUTOR_GPU_RECORD_RECORDER_FIXTURE_H
 #define TESTS_EXECUTOR_GPU_RECORD_RECORDER_FIXTURE_H
 
@@ -31,7 +32,7 @@ struct recorder_fixture {
     struct recorder recorder; // one for all tests: each request has a process of its own
     struct compile_plan plan;
     struct fact facts[2];
-    char folder[64]; // with the interpreter's environment
+    char folder[64]; // with the interpreter, where everybody may go
     char python[128];
     struct problem *problem;
     struct compile_outcome outcome;
@@ -61,22 +62,16 @@ static inline void recorder_run(const char *const *argv)
     assert_int_equal(status, 0);
 }
 
-static inline int recorder_set_up(void **state)
+// The folder is made and empty; the test sets python, the path that the plan names.
+static inline void recorder_init(struct recorder_fixture *f)
 {
-    struct recorder_fixture *f = xcalloc(1, sizeof(*f));
-    char *fakes = gpu_fake_folder();
-
-    f->recorder = (struct recorder)RECORDER_INIT;
+    *f = (struct recorder_fixture){.recorder = RECORDER_INIT};
     message_init(&compile_plan_message, &f->plan);
     message_init(&compile_outcome_message, &f->outcome);
     message_init(&cuda_object_message, &f->object);
     snprintf(f->folder, sizeof(f->folder), "/tmp/kcast-test-XXXXXX");
     assert_non_null(mkdtemp(f->folder));
     assert_int_equal(chmod(f->folder, 0755), 0);
-    recorder_run((const char *const[]){"/bin/sh", "-ec", recorder_environment, "sh", f->folder,
-                                       fakes, NULL});
-    free(fakes);
-    snprintf(f->python, sizeof(f->python), "%s/env/bin/python3", f->folder);
     f->problem = gpu_recording_problem();
     f->facts[0] = (struct fact){.name = "l2_bytes", .value = GPU_RECORDING_L2};
     f->facts[1] = (struct fact){.name = "multiprocessors", .value = 132};
@@ -89,6 +84,27 @@ static inline int recorder_set_up(void **state)
     f->plan.python = f->python;
     f->plan.max_seconds = RECORDER_LIMIT;
     f->plan.max_output = 32 << 20;
+}
+
+// The folder stays.
+static inline void recorder_release(struct recorder_fixture *f)
+{
+    recorder_stop(&f->recorder);
+    message_clear(&cuda_object_message, &f->object);
+    message_clear(&compile_outcome_message, &f->outcome);
+    problem_free(f->problem);
+}
+
+static inline int recorder_set_up(void **state)
+{
+    struct recorder_fixture *f = xcalloc(1, sizeof(*f));
+    char *fakes = gpu_fake_folder();
+
+    recorder_init(f);
+    recorder_run((const char *const[]){"/bin/sh", "-ec", recorder_environment, "sh", f->folder,
+                                       fakes, NULL});
+    free(fakes);
+    snprintf(f->python, sizeof(f->python), "%s/env/bin/python3", f->folder);
     *state = f;
     return 0;
 }
@@ -97,22 +113,24 @@ static inline int recorder_tear_down(void **state)
 {
     struct recorder_fixture *f = *state;
 
-    recorder_stop(&f->recorder);
+    recorder_release(f);
     recorder_run((const char *const[]){"/bin/rm", "-rf", f->folder, NULL});
-    message_clear(&cuda_object_message, &f->object);
-    message_clear(&compile_outcome_message, &f->outcome);
-    problem_free(f->problem);
     free(f);
     return 0;
 }
 
-static inline const struct compiled *recorder_record(struct recorder_fixture *f, const char *source)
+static inline int recorder_try(struct recorder_fixture *f, const char *source)
 {
     f->plan.source =
         (struct bytes){.data = (unsigned char *)(uintptr_t)source, .len = strlen(source)};
     message_clear(&compile_outcome_message, &f->outcome);
     f->err = (struct err)ERR_INIT;
-    if (record_cuda(&f->plan, &f->recorder, &f->outcome, &f->err) != 0) {
+    return record_cuda(&f->plan, &f->recorder, &f->outcome, &f->err);
+}
+
+static inline const struct compiled *recorder_record(struct recorder_fixture *f, const char *source)
+{
+    if (recorder_try(f, source) != 0) {
         fail_msg("%s", f->err.text);
     }
     return f->outcome.compiled;

@@ -2,36 +2,14 @@
 // the test says (tests/support/fake_python.py), in the recorder's real sandbox.
 #include "common/file.h"
 #include "executor/gpu/arena.h"
-#include "executor/gpu/record/record.h"
-#include "proto/verdict.h"
-#include "tests/support/gpu_recording.h"
+#include "tests/executor/gpu/record/recorder_fixture.h"
 #include <elf.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #define FAKE "tests/support/fake_python.py"
-#define LIMIT 20.0 // seconds of processor time, which nothing here comes near
-
-struct fixture {
-    struct recorder recorder;
-    struct compile_plan plan;
-    struct fact facts[2];
-    char folder[64]; // with the interpreter, where everybody may go
-    char python[128];
-    struct compile_outcome outcome;
-    struct err err;
-};
 
 // Copies the interpreter into the folder, by this name.
-static void install(struct fixture *f, const char *name)
+static void install(struct recorder_fixture *f, const char *name)
 {
     struct bytes text = {.data = NULL};
     struct err err = ERR_INIT;
@@ -50,68 +28,29 @@ static void install(struct fixture *f, const char *name)
 
 static int set_up(void **state)
 {
-    struct fixture *f = xcalloc(1, sizeof(*f));
+    struct recorder_fixture *f = xcalloc(1, sizeof(*f));
 
-    f->recorder = (struct recorder)RECORDER_INIT;
-    message_init(&compile_plan_message, &f->plan);
-    message_init(&compile_outcome_message, &f->outcome);
-    snprintf(f->folder, sizeof(f->folder), "/tmp/kcast-test-XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
-    assert_int_equal(chmod(f->folder, 0755), 0);
+    recorder_init(f);
     install(f, "python3");
-    f->facts[0] = (struct fact){.name = "l2_bytes", .value = GPU_RECORDING_L2};
-    f->facts[1] = (struct fact){.name = "multiprocessors", .value = 132};
-    f->plan.problem = (struct bytes){.data = (unsigned char *)(uintptr_t)gpu_recording_problem_text,
-                                     .len = strlen(gpu_recording_problem_text)};
-    f->plan.target = "sm_90";
-    f->plan.role = COMPILE_CANDIDATE;
-    f->plan.facts = f->facts;
-    f->plan.facts_count = 2;
-    f->plan.python = f->python;
-    f->plan.max_seconds = LIMIT;
-    f->plan.max_output = 32 << 20;
     *state = f;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
 
-    recorder_stop(&f->recorder);
+    recorder_release(f);
     assert_int_equal(unlink(f->python), 0);
     assert_int_equal(rmdir(f->folder), 0);
-    message_clear(&compile_outcome_message, &f->outcome);
     free(f);
     return 0;
 }
 
-static int ask(struct fixture *f, const char *source)
+static void becomes(struct recorder_fixture *f, const char *source, enum verdict verdict,
+                    const char *words)
 {
-    f->plan.source =
-        (struct bytes){.data = (unsigned char *)(uintptr_t)source, .len = strlen(source)};
-    message_clear(&compile_outcome_message, &f->outcome);
-    f->err = (struct err)ERR_INIT;
-    return record_cuda(&f->plan, &f->recorder, &f->outcome, &f->err);
-}
-
-static const struct compiled *record(struct fixture *f, const char *source)
-{
-    if (ask(f, source) != 0) {
-        fail_msg("%s", f->err.text);
-    }
-    return f->outcome.compiled;
-}
-
-static void becomes(struct fixture *f, const char *source, enum verdict verdict, const char *words)
-{
-    const struct compiled *compiled = record(f, source);
-    const char *reason = compiled->reason ? compiled->reason : "";
-
-    if (compiled->verdict != verdict || !strstr(reason, words)) {
-        fail_msg("%s: %s; expected %s: %s", verdict_name(compiled->verdict), reason,
-                 verdict_name(verdict), words);
-    }
+    recorder_becomes(f, source, verdict, words);
     assert_null(f->outcome.object.data);
 }
 
@@ -133,14 +72,6 @@ static char *replying(struct cuda_recording *recording, struct record_reply *rep
     return strbuf_detach(&source);
 }
 
-static void make(struct cuda_recording *recording, unsigned number)
-{
-    struct problem *problem = gpu_recording_problem();
-
-    gpu_recording_make(recording, problem, "fk_scale", number);
-    problem_free(problem);
-}
-
 static double feature(const struct compiled *compiled, const char *name)
 {
     for (size_t i = 0; i < compiled->features_count; i++) {
@@ -154,14 +85,14 @@ static double feature(const struct compiled *compiled, const char *name)
 
 static void a_recording_becomes_an_object_with_features(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
     struct cuda_recording recording;
     struct record_reply reply;
 
     message_init(&record_reply_message, &reply);
-    make(&recording, 1);
+    gpu_recording_make(&recording, f->problem, "fk_scale", 1);
     char *source = replying(&recording, &reply);
-    const struct compiled *compiled = record(f, source);
+    const struct compiled *compiled = recorder_record(f, source);
     if (compiled->verdict != 0) {
         fail_msg("%s", compiled->reason);
     }
@@ -182,7 +113,7 @@ static void a_recording_becomes_an_object_with_features(void **state)
 // Only what was asked for is taken: of these addresses, for each case, and sound.
 static void a_recording_of_something_else_is_rejected(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
     static const char *const words[] = {"it is of other addresses", "a case has not been recorded",
                                         "the recording cannot be replayed: image 0",
                                         "y was recorded at another address than it was given"};
@@ -192,7 +123,7 @@ static void a_recording_of_something_else_is_rejected(void **state)
         struct record_reply reply;
 
         message_init(&record_reply_message, &reply);
-        make(&recording, 1);
+        gpu_recording_make(&recording, f->problem, "fk_scale", 1);
         if (what == 0) {
             recording.base = ARENA_OPEN;
         } else if (what == 1) {
@@ -210,7 +141,7 @@ static void a_recording_of_something_else_is_rejected(void **state)
 
 static void nonsense_is_rejected(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
 
     becomes(f, "# reply 00", VERDICT_REJECTED, "what was recorded makes no sense");
     becomes(f, "# reply df0000", VERDICT_REJECTED, "what was recorded makes no sense");
@@ -229,7 +160,7 @@ static void more_than_a_message_may_have_is_rejected(void **state)
     }
     strbuf_adds(&source, "0490\n");
     becomes(*state, source.data, VERDICT_REJECTED, "what was recorded makes no sense: ");
-    assert_non_null(strstr(((struct fixture *)*state)->outcome.compiled->reason, "nodes"));
+    assert_non_null(strstr(((struct recorder_fixture *)*state)->outcome.compiled->reason, "nodes"));
     strbuf_release(&source);
 }
 
@@ -274,21 +205,21 @@ static struct bytes cubin_with_variables(size_t count)
 // What comes out of an image, and is not in the reply, has limits, too.
 static void an_image_with_too_many_variables_is_rejected(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
 
     for (int over = 0; over < 2; over++) {
         struct cuda_recording recording;
         struct record_reply reply;
 
         message_init(&record_reply_message, &reply);
-        make(&recording, 1);
+        gpu_recording_make(&recording, f->problem, "fk_scale", 1);
         bytes_clear(&recording.images[0].data);
         recording.images[0].data = cubin_with_variables(16384 + (size_t)over);
         char *source = replying(&recording, &reply);
         if (over) {
             becomes(f, source, VERDICT_REJECTED, "what was recorded cannot be kept: ");
         } else {
-            assert_int_equal(record(f, source)->verdict, VERDICT_NONE);
+            assert_int_equal(recorder_record(f, source)->verdict, VERDICT_NONE);
         }
         free(source);
     }
@@ -297,22 +228,22 @@ static void an_image_with_too_many_variables_is_rejected(void **state)
 // A failure of the recorder itself is no verdict; its words come from where a candidate has been.
 static void a_failure_of_the_recorder_is_an_error_in_clean_words(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
 
-    assert_int_equal(ask(f, "# fail no GPU\\e[31m here"), ERR_SYSTEM);
+    assert_int_equal(recorder_try(f, "# fail no GPU\\e[31m here"), ERR_SYSTEM);
     assert_string_equal(f->err.text, "the recorder has failed: no GPU?[31m here");
     becomes(f, "# refuse rejected next", VERDICT_REJECTED, "next");
 }
 
 static void an_answer_that_is_too_large_has_a_verdict(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
     struct cuda_recording recording;
     struct record_reply reply;
 
     becomes(f, "# large", VERDICT_COMPILE_ERROR, "its object is larger than the 32 MiB allowed");
     message_init(&record_reply_message, &reply);
-    make(&recording, 1);
+    gpu_recording_make(&recording, f->problem, "fk_scale", 1);
     char *source = replying(&recording, &reply);
     f->plan.max_output = 100; // less than any
     becomes(f, source, VERDICT_COMPILE_ERROR, "its object is larger than");
@@ -322,35 +253,35 @@ static void an_answer_that_is_too_large_has_a_verdict(void **state)
 // What is refused by the recorder has its sentence, without what a terminal would obey.
 static void a_refusal_has_its_verdict_and_sentence(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
 
     becomes(f, "# refuse compile-error candidate.py:3: SyntaxError", VERDICT_COMPILE_ERROR,
             "candidate.py:3: SyntaxError");
     becomes(f, "# refuse crash it needs more", VERDICT_CRASH, "it needs more");
     becomes(f, "# refuse faster than light", VERDICT_REJECTED, "than light");
     becomes(f, "# spends", VERDICT_COMPILE_ERROR, "20 seconds"); // and not what ptxas said
-    const struct compiled *compiled = record(f, "# refuse rejected a\\e[31mb");
+    const struct compiled *compiled = recorder_record(f, "# refuse rejected a\\e[31mb");
     assert_null(strchr(compiled->reason, '\033'));
 }
 
 static void what_dies_waits_or_floods_has_a_verdict_and_the_next_is_served(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
 
     becomes(f, "# dies", VERDICT_CRASH, "while it was recorded");
     becomes(f, "# silent", VERDICT_CRASH, "while it was recorded");
     f->plan.max_seconds = 0.1;
     becomes(f, "# waits", VERDICT_REJECTED, "it did not end within 0.3 seconds");
-    f->plan.max_seconds = LIMIT;
+    f->plan.max_seconds = RECORDER_LIMIT;
     becomes(f, "# refuse rejected next", VERDICT_REJECTED, "next");
 }
 
 static void nothing_is_left_behind(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
     char source[64];
 
-    const struct compiled *compiled = record(f, "# leaves");
+    const struct compiled *compiled = recorder_record(f, "# leaves");
     snprintf(source, sizeof(source), "# alive %.20s", compiled->reason);
     becomes(f, source, VERDICT_REJECTED, "gone");
 }
@@ -362,16 +293,17 @@ static void a_candidate_reaches_nothing_of_the_host(void **state)
 
 static void without_pytorch_there_is_one_sentence(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
 
     f->plan.python = "/nowhere/python3";
-    assert_int_equal(ask(f, "# silent"), ERR_UNSUPPORTED);
+    assert_int_equal(recorder_try(f, "# silent"), ERR_UNSUPPORTED);
     assert_non_null(strstr(f->err.text, "/nowhere/python3 cannot be started; name an interpreter "
                                         "with PyTorch by --python"));
     assert_int_equal(unlink(f->python), 0);
     install(f, "FAKE_PYTHON_LACKS");
     f->plan.python = f->python;
-    if (ask(f, "# silent") != ERR_UNSUPPORTED || !strstr(f->err.text, "No module named 'torch'")) {
+    if (recorder_try(f, "# silent") != ERR_UNSUPPORTED ||
+        !strstr(f->err.text, "No module named 'torch'")) {
         fail_msg("%s", f->err.text);
     }
 }
@@ -379,14 +311,14 @@ static void without_pytorch_there_is_one_sentence(void **state)
 // Root can start an interpreter that the sandbox's user cannot go to.
 static void an_interpreter_out_of_reach_is_one_sentence(void **state)
 {
-    struct fixture *f = *state;
+    struct recorder_fixture *f = *state;
 
     assert_int_equal(chmod(f->folder, 0700), 0);
     if (geteuid() != 0) {
-        assert_int_equal(record(f, "# refuse rejected it")->verdict, VERDICT_REJECTED);
+        assert_int_equal(recorder_record(f, "# refuse rejected it")->verdict, VERDICT_REJECTED);
         return;
     }
-    assert_int_equal(ask(f, "# silent"), ERR_UNSUPPORTED);
+    assert_int_equal(recorder_try(f, "# silent"), ERR_UNSUPPORTED);
     assert_non_null(strstr(f->err.text, "is in a folder closed to others (chmod o+x)"));
 }
 
