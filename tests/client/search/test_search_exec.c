@@ -260,6 +260,29 @@ static struct kcast_result run_plenty(struct fixture *f, const char *fault, cons
     return outcome;
 }
 
+// Kills such a search at the event `first` and at each `step` further ones, and resumes it: it goes
+// on as the one that was not killed.
+static void resumes_alike(struct fixture *f, const struct run_state *whole, uint64_t first,
+                          uint64_t step, const char *killed, const char *generators)
+{
+    for (uint64_t n = first; n < whole->last_sequence; n += step) {
+        char *fault = xasprintf("%s:%llu", n % 2 == 0 ? "before" : "event", (unsigned long long)n);
+        struct kcast_result outcome = run_plenty(f, fault, killed, generators);
+        struct run_state resumed;
+
+        assert_int_equal(outcome.status, -SIGKILL);
+        clear(&outcome);
+        resume(f, 0, killed);
+        load(&resumed, killed);
+        assert_same_decisions(whole, &resumed, fault);
+        assert_int_equal(resumed.waiting_count, whole->waiting_count);
+        assert_int_equal(resumed.proposals, whole->proposals);
+        run_state_release(&resumed);
+        (void)unlink(killed);
+        free(fault);
+    }
+}
+
 static void proposals_beyond_a_batch_wait_and_the_best_go_first(void **state)
 {
     const struct fake_behaviour facts = {.blind = true, .reads_facts = true};
@@ -268,7 +291,7 @@ static void proposals_beyond_a_batch_wait_and_the_best_go_first(void **state)
     char *program = script(&f, "plenty", plenty), *path = run_path(&f, "plenty");
     char *names = xasprintf("exec:%s", program), *killed = run_path(&f, "plenty-killed");
     struct kcast_result outcome = run_plenty(&f, NULL, path, names);
-    struct run_state run_state, other;
+    struct run_state run_state;
     struct run *file = NULL;
     double ranked = 0, in_turn = 0, waiting = 0;
     size_t ranked_count = 0, first = 0;
@@ -313,21 +336,7 @@ static void proposals_beyond_a_batch_wait_and_the_best_go_first(void **state)
     print_message("worth: in their turn %.2f, ranked %.2f, waiting %.2f\n", in_turn, ranked,
                   waiting);
     assert_true(ranked > in_turn + 0.3 && ranked > waiting + 0.3);
-    for (uint64_t n = 30; n < run_state.last_sequence; n += 41) {
-        char *fault = xasprintf("%s:%llu", n % 2 == 0 ? "before" : "event", (unsigned long long)n);
-
-        outcome = run_plenty(&f, fault, killed, names);
-        assert_int_equal(outcome.status, -SIGKILL);
-        clear(&outcome);
-        resume(&f, 0, killed);
-        load(&other, killed);
-        assert_same_decisions(&run_state, &other, fault);
-        assert_int_equal(other.waiting_count, run_state.waiting_count);
-        assert_int_equal(other.proposals, run_state.proposals);
-        run_state_release(&other);
-        (void)unlink(killed);
-        free(fault);
-    }
+    resumes_alike(&f, &run_state, 30, 41, killed, names);
     run_state_release(&run_state);
     fake_stop(&f.fake);
     free(killed);
@@ -344,7 +353,7 @@ static void a_language_model_says_which_proposals_go_first(void **state)
     char *program = script(&f, "ordered", plenty), *path = run_path(&f, "ordered");
     char *names = xasprintf("exec:%s", program), *killed = run_path(&f, "ordered-killed");
     struct kcast_result outcome = run_plenty(&f, NULL, path, names);
-    struct run_state run_state, other;
+    struct run_state run_state;
     struct run *file = NULL;
     double chosen = 0, waiting = 0;
 
@@ -375,19 +384,7 @@ static void a_language_model_says_which_proposals_go_first(void **state)
     run_close(file);
     print_message("worth: chosen %.2f, waiting %.2f\n", chosen, waiting);
     assert_true(chosen > waiting + 0.3);
-    for (uint64_t n = 9; n < run_state.last_sequence; n += 67) {
-        char *fault = xasprintf("%s:%llu", n % 2 == 0 ? "before" : "event", (unsigned long long)n);
-
-        outcome = run_plenty(&f, fault, killed, names);
-        assert_int_equal(outcome.status, -SIGKILL);
-        clear(&outcome);
-        resume(&f, 0, killed);
-        load(&other, killed);
-        assert_same_decisions(&run_state, &other, fault);
-        run_state_release(&other);
-        (void)unlink(killed);
-        free(fault);
-    }
+    resumes_alike(&f, &run_state, 9, 67, killed, names);
     run_state_release(&run_state);
     fake_stop(&f.fake);
     free(killed);
