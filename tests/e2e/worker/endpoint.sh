@@ -36,6 +36,15 @@ start_daemon() {
     start kcastd "$bin/kcastd" --devices cpu:1 --state "$dir/state" --listen tcp://127.0.0.1:0 --sandbox $sandbox
     daemon=$started pool=$url
 }
+# The same with the fake executor, so that what candidates are worth does not depend on this machine; sets $bin, too.
+start_made_up_daemon() {
+    mkdir "$dir/bin"
+    cp "$bin"/{kcastd,kcast,kcast-worker} "$dir/bin/"
+    cp "$build/tests/support/fake_exec" "$dir/bin/kcast-exec"
+    bin=$dir/bin
+    start kcastd "$bin/kcastd" --devices cpu:1 --state "$dir/state" --listen tcp://127.0.0.1:0 --sandbox off
+    daemon=$started pool=$url
+}
 # end_process NAME : by its variable, which is empty afterwards; the process ended well.
 end_process() {
     kill "${!1}"

@@ -4,13 +4,7 @@
 set -eu
 . "$(dirname "$0")/endpoint.sh"
 
-# The executor is the fake one, so that what candidates are worth does not depend on this machine.
-mkdir "$dir/bin"
-cp "$bin"/{kcastd,kcast,kcast-worker} "$dir/bin/"
-cp "$build/tests/support/fake_exec" "$dir/bin/kcast-exec"
-bin=$dir/bin
-start kcastd "$bin/kcastd" --devices cpu:1 --state "$dir/state" --listen tcp://127.0.0.1:0 --sandbox off
-daemon=$started pool=$url
+start_made_up_daemon
 start good "$build/tests/support/fake_endpoint" KNOWING
 endpoint=$started good_url=$url
 start bad "$build/tests/support/fake_endpoint" KNOWING
