@@ -33,6 +33,7 @@ import traceback
 
 SOURCE = "candidate.py"
 WARM_UPS = 3
+BEGAN = b"\xc0"  # before the reply, from when on the candidate may have written it
 PIECE = 4096  # bytes: what is not zero is kept in pieces of this size
 COMPILE_ERROR, REJECTED, CRASH = "compile-error", "rejected", "crash"
 

@@ -55,7 +55,7 @@ class Launcher:
     Its name is the problem's, or kcast_run; its arguments are the addresses of all tensors, the problem's
     parameters (integers, and numbers as double), and the stream, in the problem's order."""
 
-    def __init__(self, request):
+    def __init__(self, request, began):
         with open("candidate.cu", "w", encoding="utf-8") as file:
             file.write(request["source"])
         command = ["nvcc", "-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-cudart", "shared",
@@ -67,6 +67,7 @@ class Launcher:
         if done.returncode != 0:
             errors = [line for line in done.stdout.splitlines() if "error" in line]
             raise Refusal(COMPILE_ERROR, (errors or ["nvcc does not compile it"])[0][:900], done.stdout)
+        began()
         library = ctypes.CDLL("./candidate.so")
         names = [request["problem"], "kcast_run"]
         found = [getattr(library, name) for name in names if hasattr(library, name)]

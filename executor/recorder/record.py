@@ -3,10 +3,11 @@
 # ---- recording a candidate; the fourth part of the script ----
 
 class Recorder:
-    def __init__(self, request):
+    def __init__(self, request, began):
+        """began is called before the first code of the candidate's runs."""
         import torch
 
-        self.torch, self.request, self.driver = torch, request, Driver()
+        self.torch, self.request, self.driver, self.began = torch, request, Driver(), began
         self.used, self.contents, self.cases = {}, {}, []
         self.base = request["base"]
         self.driver.enter_context()
@@ -27,12 +28,13 @@ class Recorder:
 
     def load(self):
         if self.request["form"] == "launcher":
-            return Launcher(self.request)
+            return Launcher(self.request, self.began)
         with open(SOURCE, "w", encoding="utf-8") as file:
             file.write(self.request["source"])
         spec = importlib.util.spec_from_file_location("candidate", SOURCE)
         module = importlib.util.module_from_spec(spec)
         sys.modules["candidate"] = module
+        self.began()
         spec.loader.exec_module(module)
         return module
 

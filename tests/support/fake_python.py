@@ -6,6 +6,8 @@ It speaks the recorder's protocol (executor/recorder/serve.py) and does what the
     # reply HEX          writes these bytes
     # refuse VERDICT REASON…
     # fail WORDS…        says that the recorder itself has failed
+    # begins             a child ends when the candidate's code could have begun
+    # claims WORDS…      says then that the recorder itself has failed
     # spends             refuses, and has used 1000 s of processor time
     # dies               a child is killed while it records
     # silent             a child ends without a word
@@ -78,6 +80,10 @@ def child(words, pipe):
         os.write(pipe, pack({1: "compile-error", 2: "ptxas was ended"}))
     elif word == "fail":
         os.write(pipe, pack({4: rest.replace("\\e", "\x1b")}))
+    elif word == "begins":
+        os.write(pipe, b"\xc0")
+    elif word == "claims":
+        os.write(pipe, b"\xc0" + pack({4: rest}))
     elif word == "large":
         for _ in range(49):
             os.write(pipe, bytes(1 << 20))

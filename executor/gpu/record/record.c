@@ -310,7 +310,9 @@ static enum verdict verdict_of(const char *name)
     return VERDICT_REJECTED;
 }
 
-// A refusal of what has used up its processor time may come from a compiler that was ended by it.
+// A refusal of what has used up its processor time may come from a compiler that was ended by it. A
+// failure of the recorder's is one of the machine only as long as no code of the candidate's can
+// have said so.
 static int take_reply(const struct session *s, const struct recorder_report *report,
                       const struct bytes *packed, struct bytes *ret, struct err *err)
 {
@@ -323,9 +325,13 @@ static int take_reply(const struct session *s, const struct recorder_report *rep
                               xasprintf("what was recorded makes no sense: %s", why.text));
         return 0;
     }
-    if (reply.failure) {
+    if (reply.failure && !report->began) {
         compile_result_clean(reply.failure, strlen(reply.failure));
         rc = err_set(err, ERR_SYSTEM, "the recorder has failed: %.600s", reply.failure);
+    } else if (reply.failure) {
+        compile_result_clean(reply.failure, strlen(reply.failure));
+        compile_result_refuse(s->compiled, VERDICT_REJECTED,
+                              xasprintf("it cannot be recorded: %.600s", reply.failure));
     } else if (reply.recording && !reply.verdict) {
         take_recording(s, &reply, ret);
     } else if (report->cpu_seconds >= s->plan->max_seconds) {

@@ -33,6 +33,7 @@ enum recorder_end {
 
 struct recorder_report {
     enum recorder_end end;
+    bool began;         // the candidate's code may have run, and have written the reply
     int status;         // wait status of the candidate's process
     double cpu_seconds; // that it and its children have used
 };

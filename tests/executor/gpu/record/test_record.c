@@ -235,6 +235,15 @@ static void a_failure_of_the_recorder_is_an_error_in_clean_words(void **state)
     becomes(f, "# refuse rejected next", VERDICT_REJECTED, "next");
 }
 
+// From where its code may have run on, the words may be the candidate's.
+static void a_failure_that_the_candidate_could_have_told_is_a_verdict(void **state)
+{
+    struct recorder_fixture *f = *state;
+
+    becomes(f, "# claims no GPU here", VERDICT_REJECTED, "it cannot be recorded: no GPU here");
+    becomes(f, "# begins", VERDICT_CRASH, "while it was recorded");
+}
+
 static void an_answer_that_is_too_large_has_a_verdict(void **state)
 {
     struct recorder_fixture *f = *state;
@@ -333,6 +342,7 @@ int main(void)
         TEST(more_than_a_message_may_have_is_rejected),
         TEST(an_image_with_too_many_variables_is_rejected),
         TEST(a_failure_of_the_recorder_is_an_error_in_clean_words),
+        TEST(a_failure_that_the_candidate_could_have_told_is_a_verdict),
         TEST(an_answer_that_is_too_large_has_a_verdict),
         TEST(a_refusal_has_its_verdict_and_sentence),
         TEST(what_dies_waits_or_floods_has_a_verdict_and_the_next_is_served),
