@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Candidates in Python and with host launchers on a real GPU: each of tests/gpu/recorded has the verdict that its second line, or first,
-# expects; twenty Triton kernels are measured, and said is how many a second; a problem whose baseline is PyTorch's is checked with its
-# mutants. Nothing of ours may be left afterwards. Needs PyTorch and Triton, and nvcc for two of the candidates.
+# expects; twenty Triton kernels are measured, and said is how many a second; so is how much speedups of the same candidate differ; two
+# clients search a folder of Triton kernels, one of them is killed and goes on, and none is measured twice; a problem whose baseline is
+# PyTorch's is checked with its mutants. Nothing of ours may be left afterwards. Needs PyTorch and Triton, and nvcc for two of the
+# candidates.
 #   tests/gpu/recorded.sh BIN WORK PROBLEMS     programs of a bundle; a folder for state and logs. Last line: "N passed, N failed".
-# KCAST_RECORDED: patterns of names, default all. KCAST_INLINE=1: the candidate whose compiling takes 40 s, too.
+# KCAST_RECORDED: patterns of names, default all. KCAST_INLINE=1: the candidate whose compiling takes 40 s, too. KCAST_FOLDER: how many
+# kernels the two clients search, default 200; 0: none.
 set -u
 . "$(dirname "$0")/../support/until.sh"
 bin=$1 work=$2/recorded problems=$3 here=$(dirname "$0")/recorded
@@ -37,16 +40,15 @@ start=$(date +%s.%N)
 kcast measure --fresh "$problems/softmax" "$here/softmax-triton.py" 2>&1 | cut -c 1-200
 echo "the first candidate, with the start of the interpreter: $(seconds "$start") s"
 
-# Twice, with other sources: in the first round interpreters are started, one for each compilation at once.
-for round in 1 2; do
-    mkdir -p "$work/gen$round"
-    n=0
-    for warps in 1 2 4 8 16; do for times in 1 2; do for flavour in exp exp2; do
+triton() { # FOLDER COUNT NUMBER: writes so many kernels of softmax there, which differ in what they launch, and with the number
+    mkdir -p "$1"
+    local n=0 warps times flavour stages body
+    for stages in 1 2 3 4 5 6 7 8 9 10; do for warps in 1 2 4 8 16; do for times in 1 2; do for flavour in exp exp2; do
+        [ $n -lt "$2" ] || return 0
         n=$((n + 1))
         body="e = tl.exp(v - m)"
         [ $flavour = exp ] || body="e = tl.exp2((v - m) * 1.4426950408889634)"
-        cat >"$work/gen$round/triton$n.py" <<P
-# round $round
+        cat >"$1/triton$n.py" <<P
 import triton
 import triton.language as tl
 
@@ -56,7 +58,7 @@ def rows(x, y, n, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * n
     i = tl.arange(0, BLOCK)
     v = tl.load(x + at + i, mask=i < n, other=-float("inf"))
-    m = tl.max(v, 0)
+    m = tl.max(v, 0) + $(($3 + stages)) * 1e-7
     $body
     tl.store(y + at + i, e / tl.sum(e, 0), mask=i < n)
 
@@ -64,12 +66,17 @@ def rows(x, y, n, BLOCK: tl.constexpr):
 def softmax(x, y):
     rows[(x.shape[0],)](x, y, x.shape[1], BLOCK=$times * triton.next_power_of_2(x.shape[1]), num_warps=$warps)
 P
-    done; done; done
+    done; done; done; done
+}
+
+# Twice, with other sources: in the first round interpreters are started, one for each compilation at once.
+for round in 1 2; do
+    triton "$work/gen$round" 20 $((20 * round))
     start=$(date +%s.%N)
     kcast measure --fresh "$problems/softmax" "$work/gen$round"/triton*.py >"$work/triton.out" 2>&1
     took=$(seconds "$start")
     grep -E 'py: ' "$work/triton.out" | sed 's/.*\///' | cut -c 1-110
-    echo "round $round: $n Triton candidates, from source to verdict: $took s, $(python3 -c "print(f'{$n / $took:.2f}')") a second"
+    echo "round $round: 20 Triton candidates, from source to verdict: $took s, $(python3 -c "print(f'{20 / $took:.2f}')") a second"
 done
 
 for file in "$here"/${KCAST_RECORDED:-*-*}; do
@@ -83,7 +90,52 @@ for line in "$work"/*.line; do
     count $((1 - $?)) "$(basename "$line" .line)" "$(cat "$line")"
 done
 
-for i in 1 2 3 4 5 6; do kcast measure --fresh "$problems/softmax" "$here/softmax-torch.py" 2>&1 | grep -m1 ': '; done | cut -c 1-110 | sed 's/^/again   /'
+spread() { # CANDIDATE: how much eight speedups of 64 launches a shape differ
+    for _ in 1 2 3 4 5 6 7 8; do kcast --json measure --fresh --launches 64 "$problems/softmax" "$1"; done >"$work/again.json" 2>/dev/null
+    python3 - "$work/again.json" "$(basename "$1")" <<'P'
+import json, math, statistics, sys
+results = [json.loads(line) for line in open(sys.argv[1])]
+logs = [math.log(one["speedup"]) for one in results if one["speedup"]]
+times = ", ".join(f'{case["candidate_ns"]["p50"] / 1000:.1f}' for case in results[0]["cases"])
+print(f'spread  {sys.argv[2]}: {len(logs)} speedups about {math.exp(statistics.mean(logs)):.3f}, sd {100 * statistics.stdev(logs):.2f} %; {times} us')
+P
+}
+for file in "$here/softmax-torch.py" "$here/softmax-triton.py" "$problems/softmax/baseline.cu"; do spread "$file"; done
+
+# Two clients, one of them killed.
+client() { # NAME SEED
+    kcast search "$problems/softmax" --generator "pool:$work/folder" --policy all --candidates 0 --run "$work/$1.run" --seed "$2" >"$work/$1.log" 2>&1
+}
+jobs_done() { kcast status | sed -n 's/^ *cuda0 .* \([0-9]*\) jobs\? in .*/\1/p'; }
+count_measured() { "$bin/kcast" export "$work/$1.run" | grep -c '"measured_order":[0-9]'; }
+half_way() { [ "$(jobs_done)" -ge $((jobs_before + ${KCAST_FOLDER:-200} / 3)) ]; }
+if [ "${KCAST_FOLDER:-200}" -gt 0 ]; then
+    triton "$work/folder" "${KCAST_FOLDER:-200}" 100
+    jobs_before=$(jobs_done)
+    start=$(date +%s.%N)
+    client first 1 &
+    first=$!
+    "$bin/kcast" --no-worker --pool $url -q search "$problems/softmax" --generator "pool:$work/folder" --policy all --candidates 0 \
+        --run "$work/second.run" --seed 2 >"$work/second.log" 2>&1 &
+    second=$!
+    within 200 half_way
+    kill -9 $second
+    wait $second 2>/dev/null
+    kcast resume "$work/second.run" >"$work/second.log" 2>&1
+    resumed=$?
+    wait $first
+    ended=$?
+    took=$(seconds "$start")
+    jobs=$(($(jobs_done) - jobs_before))
+    "$bin/kcast" report "$work/first.run" -o "$work/first.html" && "$bin/kcast" report "$work/second.run" -o "$work/second.html"
+    reported=$?
+    echo "two clients: $(count_measured first) and $(count_measured second) of ${KCAST_FOLDER:-200} measured, $jobs jobs of the GPU (with second measurements and play-offs), $took s"
+    grep -hE '^(best|measured|failed|spent)' "$work/first.log" "$work/second.log" | cut -c 1-160
+    # A record is measured a second time, and the best five play off, at most twice four pairs.
+    [ $ended -eq 0 ] && [ $resumed -eq 0 ] && [ $reported -eq 0 ] && [ "$(count_measured first)" -gt 0 ] &&
+        [ "$jobs" -le $((${KCAST_FOLDER:-200} + ${KCAST_FOLDER:-200} / 4)) ]
+    count $? "two clients search a folder, one killed" "exit codes $ended and $resumed, $jobs jobs for ${KCAST_FOLDER:-200} kernels"
+fi
 
 cp -r "$problems/softmax" "$work/softmax" && rm "$work/softmax/baseline.cu"
 tail -n +2 "$here/softmax-torch.py" >"$work/softmax/baseline.py"
