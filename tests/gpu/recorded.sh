@@ -27,7 +27,7 @@ judge() { # candidate
     expected=$(sed -n 's/^\(#\|\/\/\) Expected: //p' "$file" | head -1)
     kcast measure --fresh "$problems/${name%%-*}" "$file" >"$work/$name.out" 2>&1 </dev/null
     line=$(grep -m1 ': ' "$work/$name.out" | cut -c 1-260)
-    printf '%s' "$line" | grep -qE ": ($expected)" || line="$line (expected: $expected)"
+    [ -n "$expected" ] && printf '%s' "$line" | grep -qE ": ($expected)" || line="$line (expected: $expected)"
     echo "$line" >"$work/$name.line"
 }
 
@@ -42,8 +42,8 @@ echo "the first candidate, with the start of the interpreter: $(seconds "$start"
 
 triton() { # FOLDER COUNT NUMBER: writes so many kernels of softmax there, which differ in what they launch, and with the number
     mkdir -p "$1"
-    local n=0 warps times flavour stages body
-    for stages in 1 2 3 4 5 6 7 8 9 10; do for warps in 1 2 4 8 16; do for times in 1 2; do for flavour in exp exp2; do
+    local n=0 step warps policy flavour body
+    for step in 1 2 3 4 5 6 7 8 9 10; do for warps in 2 4 8 16 32; do for policy in evict_first evict_last; do for flavour in exp exp2; do
         [ $n -lt "$2" ] || return 0
         n=$((n + 1))
         body="e = tl.exp(v - m)"
@@ -57,29 +57,31 @@ import triton.language as tl
 def rows(x, y, n, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * n
     i = tl.arange(0, BLOCK)
-    v = tl.load(x + at + i, mask=i < n, other=-float("inf"))
-    m = tl.max(v, 0) + $(($3 + stages)) * 1e-7
+    v = tl.load(x + at + i, mask=i < n, other=-float("inf"), eviction_policy="$policy")
+    m = tl.max(v, 0) + $(($3 + step)) * 1e-7
     $body
     tl.store(y + at + i, e / tl.sum(e, 0), mask=i < n)
 
 
 def softmax(x, y):
-    rows[(x.shape[0],)](x, y, x.shape[1], BLOCK=$times * triton.next_power_of_2(x.shape[1]), num_warps=$warps)
+    rows[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), num_warps=$warps)
 P
     done; done; done; done
 }
 
-# Twice, with other sources: in the first round interpreters are started, one for each compilation at once.
-for round in 1 2; do
+# Three times, with other sources: in the first round interpreters are started, one for each compilation at once.
+for round in 1 2 3; do
     triton "$work/gen$round" 20 $((20 * round))
     start=$(date +%s.%N)
-    kcast measure --fresh "$problems/softmax" "$work/gen$round"/triton*.py >"$work/triton.out" 2>&1
+    kcast measure "$problems/softmax" "$work/gen$round"/triton*.py >"$work/triton.out" 2>&1
     took=$(seconds "$start")
     grep -E 'py: ' "$work/triton.out" | sed 's/.*\///' | cut -c 1-110
     echo "round $round: 20 Triton candidates, from source to verdict: $took s, $(python3 -c "print(f'{20 / $took:.2f}')") a second"
 done
 
-for file in "$here"/${KCAST_RECORDED:-*-*}; do
+files=()
+for pattern in ${KCAST_RECORDED:-*-*}; do files+=("$here"/$pattern); done
+for file in "${files[@]}"; do
     case $file in *softmax-inline.py) [ "${KCAST_INLINE:-0}" = 1 ] || continue ;; esac
     judge "$file" &
     [ "$(jobs -rp | wc -l)" -le 8 ] || wait -n
@@ -90,8 +92,8 @@ for line in "$work"/*.line; do
     count $((1 - $?)) "$(basename "$line" .line)" "$(cat "$line")"
 done
 
-spread() { # CANDIDATE: how much eight speedups of 64 launches a shape differ
-    for _ in 1 2 3 4 5 6 7 8; do kcast --json measure --fresh --launches 64 "$problems/softmax" "$1"; done >"$work/again.json" 2>/dev/null
+spread() { # CANDIDATE [-D NAME=VALUE]…: how much eight speedups of 64 launches a shape differ
+    for _ in 1 2 3 4 5 6 7 8; do kcast --json measure --fresh --launches 64 "$problems/softmax" "$@"; done >"$work/again.json" 2>/dev/null
     python3 - "$work/again.json" "$(basename "$1")" <<'P'
 import json, math, statistics, sys
 results = [json.loads(line) for line in open(sys.argv[1])]
@@ -100,7 +102,9 @@ times = ", ".join(f'{case["candidate_ns"]["p50"] / 1000:.1f}' for case in result
 print(f'spread  {sys.argv[2]}: {len(logs)} speedups about {math.exp(statistics.mean(logs)):.3f}, sd {100 * statistics.stdev(logs):.2f} %; {times} us')
 P
 }
-for file in "$here/softmax-torch.py" "$here/softmax-triton.py" "$problems/softmax/baseline.cu"; do spread "$file"; done
+spread "$here/softmax-torch.py"
+spread "$here/softmax-triton.py"
+spread "$problems/softmax/template.cu" $(echo KEEP=2 THREADS=256 ROWS=1 VEC=4 ITEMS=8 EXP=1 LONG=1 | sed 's/[^ ]*=/-D &/g')
 
 # Two clients, one of them killed.
 client() { # NAME SEED
