@@ -49,7 +49,7 @@ the table of errors below; the sentence stands on stderr, too.
 ## Candidates of `pool:FILE.jsonl`
 
 One JSON object per line: `source`, the text of a candidate, and `name`. Other keys are ignored, so that files which other tools wrote, and those of `kcast export RUN`, can
-be used as they are. `pool:DIR` takes the files of a folder whose names end as the problem's sources do.
+be used as they are. `pool:DIR` takes the files of a folder whose names end as the problem's sources do, and for CUDA those that end in `.py`.
 
 ## Lines for `kcast eval`
 

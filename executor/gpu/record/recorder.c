@@ -403,9 +403,8 @@ int recorder_start(struct recorder *recorder, const char *python, bool sandbox_o
     }
     if (rc != 0) {
         recorder_stop(recorder);
-        return rc;
     }
-    return 0;
+    return rc;
 }
 
 // ---- one request ----
@@ -489,14 +488,12 @@ int recorder_ask(struct recorder *recorder, const struct bytes *request, double 
     }
     ret_report->status = status.status;
     ret_report->cpu_seconds = status.cpu_seconds;
-    ret_report->began = reply.len > 0 && (unsigned char)reply.data[0] == BEGAN;
-    if (ret_report->end == RECORDER_DONE && reply.len == (size_t)ret_report->began) {
+    size_t before = reply.len > 0 && (unsigned char)reply.data[0] == BEGAN ? 1 : 0;
+    ret_report->began = before > 0;
+    if (ret_report->end == RECORDER_DONE && reply.len == before) {
         ret_report->end = RECORDER_DIED;
-    }
-    if (ret_report->end == RECORDER_DONE) {
-        const char *message = reply.data + ret_report->began;
-
-        *ret = bytes_copy(message, reply.len - (size_t)ret_report->began);
+    } else if (ret_report->end == RECORDER_DONE) {
+        *ret = bytes_copy(reply.data + before, reply.len - before);
     }
     strbuf_release(&reply);
     return 0;
