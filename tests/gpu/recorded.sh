@@ -9,7 +9,7 @@
 # kernels the two clients search, default 200; 0: none.
 set -u
 . "$(dirname "$0")/../support/until.sh"
-bin=$1 work=$2/recorded problems=$3 here=$(dirname "$0")/recorded
+bin=$1 work=$2/recorded problems=$3 here=$(dirname "$0")/recorded folder=${KCAST_FOLDER:-200}
 url=tcp://127.0.0.1:7416 passed=0 failed=0 daemon=
 mkdir -p "$work"
 stop() { [ -z "$daemon" ] || { kill "$daemon" 2>/dev/null; wait "$daemon" 2>/dev/null; daemon=; }; }
@@ -104,23 +104,23 @@ P
 }
 spread "$here/softmax-torch.py"
 spread "$here/softmax-triton.py"
-spread "$problems/softmax/template.cu" $(echo KEEP=2 THREADS=256 ROWS=1 VEC=4 ITEMS=8 EXP=1 LONG=1 | sed 's/[^ ]*=/-D &/g')
+spread "$problems/softmax/template.cu" -D KEEP=2 -D THREADS=256 -D ROWS=1 -D VEC=4 -D ITEMS=8 -D EXP=1 -D LONG=1
 
 # Two clients, one of them killed.
-client() { # NAME SEED
-    kcast search "$problems/softmax" --generator "pool:$work/folder" --policy all --candidates 0 --run "$work/$1.run" --seed "$2" >"$work/$1.log" 2>&1
+client() { # NAME SEED; in the background, where it becomes the command, which can be killed
+    exec "$bin/kcast" --no-worker --pool $url -q search "$problems/softmax" --generator "pool:$work/folder" --policy all --candidates 0 \
+        --run "$work/$1.run" --seed "$2" >"$work/$1.log" 2>&1
 }
 jobs_done() { kcast status | sed -n 's/^ *cuda0 .* \([0-9]*\) jobs\? in .*/\1/p'; }
 count_measured() { "$bin/kcast" export "$work/$1.run" | grep -c '"measured_order":[0-9]'; }
-half_way() { [ "$(jobs_done)" -ge $((jobs_before + ${KCAST_FOLDER:-200} / 3)) ]; }
-if [ "${KCAST_FOLDER:-200}" -gt 0 ]; then
-    triton "$work/folder" "${KCAST_FOLDER:-200}" 100
+half_way() { [ "$(jobs_done)" -ge $((jobs_before + folder / 3)) ]; }
+if [ "$folder" -gt 0 ]; then
+    triton "$work/folder" "$folder" 100
     jobs_before=$(jobs_done)
     start=$(date +%s.%N)
     client first 1 &
     first=$!
-    "$bin/kcast" --no-worker --pool $url -q search "$problems/softmax" --generator "pool:$work/folder" --policy all --candidates 0 \
-        --run "$work/second.run" --seed 2 >"$work/second.log" 2>&1 &
+    client second 2 &
     second=$!
     within 200 half_way
     kill -9 $second
@@ -133,12 +133,12 @@ if [ "${KCAST_FOLDER:-200}" -gt 0 ]; then
     jobs=$(($(jobs_done) - jobs_before))
     "$bin/kcast" report "$work/first.run" -o "$work/first.html" && "$bin/kcast" report "$work/second.run" -o "$work/second.html"
     reported=$?
-    echo "two clients: $(count_measured first) and $(count_measured second) of ${KCAST_FOLDER:-200} measured, $jobs jobs of the GPU (with second measurements and play-offs), $took s"
+    echo "two clients: $(count_measured first) and $(count_measured second) of $folder measured, $jobs jobs of the GPU (with second measurements and play-offs), $took s"
     grep -hE '^(best|measured|failed|spent)' "$work/first.log" "$work/second.log" | cut -c 1-160
     # A record is measured a second time, and the best five play off, at most twice four pairs.
     [ $ended -eq 0 ] && [ $resumed -eq 0 ] && [ $reported -eq 0 ] && [ "$(count_measured first)" -gt 0 ] &&
-        [ "$jobs" -le $((${KCAST_FOLDER:-200} + ${KCAST_FOLDER:-200} / 4)) ]
-    count $? "two clients search a folder, one killed" "exit codes $ended and $resumed, $jobs jobs for ${KCAST_FOLDER:-200} kernels"
+        [ "$jobs" -le $((folder + folder / 4)) ]
+    count $? "two clients search a folder, one killed" "exit codes $ended and $resumed, $jobs jobs for $folder kernels"
 fi
 
 cp -r "$problems/softmax" "$work/softmax" && rm "$work/softmax/baseline.cu"

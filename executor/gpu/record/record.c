@@ -325,13 +325,14 @@ static int take_reply(const struct session *s, const struct recorder_report *rep
                               xasprintf("what was recorded makes no sense: %s", why.text));
         return 0;
     }
-    if (reply.failure && !report->began) {
+    if (reply.failure) {
         compile_result_clean(reply.failure, strlen(reply.failure));
-        rc = err_set(err, ERR_SYSTEM, "the recorder has failed: %.600s", reply.failure);
-    } else if (reply.failure) {
-        compile_result_clean(reply.failure, strlen(reply.failure));
-        compile_result_refuse(s->compiled, VERDICT_REJECTED,
-                              xasprintf("it cannot be recorded: %.600s", reply.failure));
+        if (report->began) {
+            compile_result_refuse(s->compiled, VERDICT_REJECTED,
+                                  xasprintf("it cannot be recorded: %.600s", reply.failure));
+        } else {
+            rc = err_set(err, ERR_SYSTEM, "the recorder has failed: %.600s", reply.failure);
+        }
     } else if (reply.recording && !reply.verdict) {
         take_recording(s, &reply, ret);
     } else if (report->cpu_seconds >= s->plan->max_seconds) {
