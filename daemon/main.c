@@ -12,6 +12,7 @@
 #include "common/version.h"
 #include "common/wrap.h"
 #include "daemon/daemon.h"
+#include "daemon/run/orphans.h"
 #include "net/rpc/service.h"
 #include <errno.h>
 #include <linux/close_range.h>
@@ -52,6 +53,7 @@ struct settings {
 };
 
 #define AT(field) offsetof(struct settings, field)
+#define ORPHANS_MS 1000 // for what children have left behind to die, at the end of the program
 
 static const struct option_row option_table[] = {
     {"config", 'c', OPTION_TEXT, AT(config), "FILE", NULL, 0, 0, NULL,
@@ -349,6 +351,7 @@ static int run(struct daemon_config *config, struct settings *settings, int argc
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     daemon_free(program.daemon);
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
+    orphans_end(ORPHANS_MS);
     int rc = EXIT_OK;
     if (program.error.code != ERR_NONE) {
         rc = failed(&program.error);

@@ -1,6 +1,8 @@
 #include "daemon/run/orphans.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -13,6 +15,23 @@ int orphans_adopt(struct err *err)
         return err_set_errno(err, ERR_SYSTEM, errno, "cannot become the reaper of orphans");
     }
     return 0;
+}
+
+static bool is_nobody(void *owner, pid_t pid)
+{
+    (void)owner;
+    (void)pid;
+    return false;
+}
+
+void orphans_end(unsigned ms)
+{
+    uint64_t end = clock_now_ns(&clock_system) + ms * NS_PER_MS;
+
+    while (waitpid(-1, NULL, WNOHANG) >= 0 && clock_now_ns(&clock_system) < end) {
+        orphans_sweep(is_nobody, NULL); // their children are ours from then on
+        (void)poll(NULL, 0, 1);
+    }
 }
 
 void orphans_sweep(bool (*is_known)(void *owner, pid_t pid), void *owner)

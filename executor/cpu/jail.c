@@ -1,7 +1,8 @@
 // Design note. Process 1 of the jail waits for gcc and objdump and knows how much processor time
 // they have used, so it also ends them when the wall time is over: a timer interrupts its waiting,
 // once a second from then on, so that none is missed. Without a sandbox there is no pid namespace.
-// Then only the program that it waits for is killed, and the parent kills the session.
+// Then only the program that it waits for is killed, and the parent kills the session; where the
+// parent has been killed, this process does.
 #include "executor/cpu/jail.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -47,6 +49,23 @@ static int copy_file(int from, const char *to, struct err *err)
     }
     close(out);
     return rc;
+}
+
+// Ends the session: this process, the compiler, and what the compiler has started.
+static void on_parent_death(int signal)
+{
+    (void)signal;
+    (void)kill(0, SIGKILL);
+}
+
+// Without a pid namespace, with which everything would end, the death of kcast-exec has to end the
+// compiler as well. Until here it has killed this process, as sandbox_drop has asked for.
+static void die_as_a_session(void)
+{
+    const struct sigaction end = {.sa_handler = on_parent_death};
+
+    (void)sigaction(SIGTERM, &end, NULL);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
 }
 
 static void on_alarm(int signal)
@@ -87,6 +106,9 @@ static int set_up(struct jail *jail, const struct sandbox_filter *filter, struct
     int rc = sandbox_drop(child->sandbox, child->alive_fd, err);
     if (rc != 0) {
         return rc;
+    }
+    if (child->sandbox->off) {
+        die_as_a_session();
     }
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0) {

@@ -187,6 +187,7 @@ json 'all(x["source"] is None and x["source_error"]["name"] == "corrupt" for x i
 
 # ---- private programs leave nothing, also when kcast is killed ----
 mkdir tmp
+compilers() { find /proc -maxdepth 2 -name cwd -lname "$work/tmp/kcast-local-$1.*" 2>/dev/null | grep .; } # of a kcast: they work in its folder
 export TMPDIR=$work/tmp
 "$bin/kcast" --local --sandbox off -q measure "$scan" "$scan/baseline.c" --launches 1 >/dev/null 2>err || complain "--local: $(cat err)"
 [ -z "$(ls tmp)" ] || complain "--local leaves $(ls tmp)"
@@ -202,7 +203,23 @@ kill -9 $victim
 wait $victim 2>/dev/null
 orphans() { ! pgrep -f -- "--state=$work/tmp/kcast-local-$victim" >/dev/null; }
 within 60 orphans || complain "private programs outlive kcast"
+! compilers $victim >left || complain "compilers outlive kcast: $(cat left)"
 [ -n "$(ls -d tmp/kcast-local-$victim.* 2>/dev/null)" ] || complain "there is nothing to sweep"
 "$bin/kcast" --local --sandbox off -q measure "$scan" "$scan/baseline.c" --launches 1 >/dev/null 2>err || complain "--local: $(cat err)"
 [ "$(ls tmp | sort | tr '\n' ' ')" = "kcast-local-$$.theirs kcast-local-x other " ] || complain "the next start leaves $(ls tmp)"
+
+# A compilation of many seconds ends with whoever wanted it: with kcast, and with a daemon that is killed.
+{ echo 'int g(int);'; for i in $(seq 6000); do echo "int f$i(int x) { for (int i = 0; i < $i + x; i++) x = g(x * $i) ^ x; switch (x) { case 1: return g(x); case 3: return 7; } return x + $i; }"; done; } >slow.c
+for signal in INT KILL; do
+    "$bin/kcast" --local --sandbox off -q measure "$scan" slow.c >out 2>&1 &
+    pids+=($!)
+    slow=$!
+    compiling() { for cwd in $(compilers $slow); do grep -q cc1 "${cwd%cwd}comm" && return; done; return 1; } 2>/dev/null
+    within 60 compiling || complain "the slow compilation does not begin: $(cat out)"
+    [ $signal = INT ] || pkill -KILL -f -- "kcastd .*--state=$work/tmp/kcast-local-$slow"
+    kill -$signal $slow
+    wait $slow 2>/dev/null
+    gone() { ! compilers $slow >left; }
+    within 20 gone || complain "after SIG$signal compilers go on: $(cat left)"
+done
 exit $bad

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,7 @@ static void compile_one(const struct jail_tools *tools)
     struct sandbox_limits limits = {.address_space = request->memory,
                                     .cpu_seconds = (uint64_t)ceil(request->cpu_seconds)};
 
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     for (size_t i = 0; i < request->name_count; i++) {
         names[i] = request->name[i];
     }

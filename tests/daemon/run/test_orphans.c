@@ -106,6 +106,23 @@ static void only_the_stranger_among_several_is_killed(void **state)
     assert_int_equal(WEXITSTATUS(process_end(&mine, mine.pid)), PROCESS_EXIT);
 }
 
+static void at_the_end_the_children_of_orphans_die_too(void **state)
+{
+    pid_t between;
+
+    (void)state;
+    if (!kernel_lists_children()) {
+        skip();
+    }
+    struct process last = process_start(2, true, "between", &between);
+    orphans_end(60000);
+    assert_int_equal(kill(last.pid, 0), -1);
+    assert_int_equal(errno, ESRCH);
+    close(last.release);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
 static void nothing_is_asked_where_there_are_no_children(void **state)
 {
     struct known known = {.pid = 0};
@@ -121,6 +138,7 @@ int main(void)
         cmocka_unit_test(an_orphan_in_a_session_of_its_own_is_killed_and_reaped),
         cmocka_unit_test(a_child_that_is_known_is_left_alone),
         cmocka_unit_test(only_the_stranger_among_several_is_killed),
+        cmocka_unit_test(at_the_end_the_children_of_orphans_die_too),
         cmocka_unit_test(nothing_is_asked_where_there_are_no_children),
     };
 
