@@ -6,6 +6,9 @@
 // that Ctrl-C at the terminal reaches kcast alone, which then ends the children in order. Their
 // output goes to a file in the state folder, whose last line explains a failed start.
 //
+// A child that ends although nobody asked it to is started again, at its address and with its
+// state: what talks to it finds it back, and its ledger has the jobs.
+//
 // A kcast that is killed cannot remove its temporary folder. The next one does: the folder's name
 // has the number of the process that made it. The folder is also the children's TMPDIR: a
 // compilation without a sandbox that is killed leaves its files there.
@@ -28,6 +31,7 @@
 
 #define START_MS 60000              // time until READY; the daemon probes its devices before that
 #define STOP_MS 10000               // time from SIGTERM to SIGKILL
+#define RESTARTS_MAX 3              // of a child that ends by itself
 #define LOCAL_PREFIX "kcast-local-" // of temporary folders; the number of their process follows
 #define LOG_TAIL_MAX ((size_t)4 << 20)
 
@@ -41,6 +45,8 @@ static const struct {
 
 struct child {
     struct local *local;
+    enum local_program program;
+    unsigned restarts;
     uv_process_t *process; // NULL before it was started; freed by its close callback
     bool exited;
     int64_t status; // exit code, or the negative number of the signal
@@ -62,7 +68,9 @@ struct local {
     bool timed_out;
     struct child child[LOCAL_COUNT];
     struct child *starting; // the child whose READY is waited for; NULL: none
+    bool stopping;          // what ends now was asked to
     bool (*interrupted)(const void *owner);
+    void (*warn)(const char *sentence);
     const void *owner;
 };
 
@@ -78,12 +86,7 @@ static void on_timer(uv_timer_t *timer)
     uv_stop(timer->loop);
 }
 
-static void on_ended(uv_process_t *process, int64_t status, int signal_number)
-{
-    struct child *child = process->data;
-    child->exited = true;
-    child->status = signal_number != 0 ? -signal_number : status;
-}
+static void on_ended(uv_process_t *process, int64_t status, int signal_number);
 
 // Reads a datagram with lines NAME=value. The url is in STATUS of the message that says READY.
 static void on_notify(uv_poll_t *poll, int status, int events)
@@ -187,12 +190,14 @@ static int make_folder(struct local *local, struct err *err)
 }
 
 int local_create(struct local **ret, uv_loop_t *loop, const char *state, const char *sandbox,
-                 bool (*interrupted)(const void *owner), const void *owner, struct err *err)
+                 bool (*interrupted)(const void *owner), void (*warn)(const char *sentence),
+                 const void *owner, struct err *err)
 {
     struct local *local = xcalloc(1, sizeof(*local));
     local->loop = loop;
     local->socket = local->lock = -1;
     local->interrupted = interrupted;
+    local->warn = warn;
     local->owner = owner;
     local->sandbox = sandbox ? xstrdup(sandbox) : NULL;
     local->timer = xcalloc(1, sizeof(*local->timer));
@@ -247,7 +252,8 @@ static int spawn(struct local *local, enum local_program program, const char *pa
                         : NULL;
     char *state = xasprintf("--state=%s", child->state);
     char *file = xstrdup(path);
-    char listen[] = "--listen=tcp://127.0.0.1:0", parent_death[] = "--parent-death";
+    char *listen = xasprintf("--listen=%s", child->url ? child->url : "tcp://127.0.0.1:0");
+    char parent_death[] = "--parent-death";
     char *argument[] = {file, listen, state, parent_death, sandbox, NULL};
     char **environment = make_environment(local);
     uv_stdio_container_t stdio[3] = {
@@ -277,8 +283,35 @@ static int spawn(struct local *local, enum local_program program, const char *pa
     free(environment[1]);
     free(environment);
     free(sandbox);
+    free(listen);
     free(state);
     free(file);
+    return rc;
+}
+
+// Starts a child, whose output goes behind what its log has.
+static int start(struct child *child, struct err *err)
+{
+    const char *name = programs[child->program].name;
+    char *folder = NULL, *path = NULL;
+    int log_fd = -1, rc = file_own_dir(&folder, err);
+    if (rc != 0) {
+        goto out;
+    }
+    path = xasprintf("%s/%s", folder, name);
+    if (access(path, X_OK) != 0) {
+        rc = err_set(err, ERR_UNREACHABLE, "--local needs %s, which is not there", path);
+        goto out;
+    }
+    log_fd = open(child->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    rc = log_fd < 0 ? err_set_errno(err, ERR_SYSTEM, errno, "cannot write %s", child->log)
+                    : spawn(child->local, child->program, path, log_fd, err);
+out:
+    if (log_fd >= 0) {
+        close(log_fd);
+    }
+    free(folder);
+    free(path);
     return rc;
 }
 
@@ -301,6 +334,41 @@ static char *last_line(const char *path)
     char *line = len == start ? xstrdup("it left no message") : xstrndup(text + start, len - start);
     bytes_clear(&log);
     return line;
+}
+
+static void start_again(struct child *child)
+{
+    const struct local *local = child->local;
+    const char *name = programs[child->program].name;
+    struct err err = ERR_INIT;
+    char *line = last_line(child->log), *how;
+    how = child->status < 0 ? xasprintf("was ended by signal %d", (int)-child->status)
+                            : xasprintf("ended with exit code %d", (int)child->status);
+    int rc = child->restarts == RESTARTS_MAX
+                 ? err_set(&err, ERR_LIMIT, "it was %u times already", child->restarts)
+                 : start(child, &err);
+    child->restarts++;
+    char *sentence =
+        rc == 0 ? xasprintf("the private %s %s and is started again; it said last: %.500s", name,
+                            how, line)
+                : xasprintf("the private %s %s and is not started again (%s); it said last: %.500s",
+                            name, how, err.text, line);
+    local->warn(sentence);
+    free(sentence);
+    free(how);
+    free(line);
+}
+
+static void on_ended(uv_process_t *process, int64_t status, int signal_number)
+{
+    struct child *child = process->data;
+    child->exited = true;
+    child->status = signal_number != 0 ? -signal_number : status;
+    if (child->url && !child->local->stopping) {
+        uv_close((uv_handle_t *)process, free_handle);
+        child->process = NULL;
+        start_again(child);
+    }
 }
 
 static int await_ready(struct local *local, struct child *child, const char *name, struct err *err)
@@ -334,46 +402,23 @@ int local_start(struct local *local, enum local_program program, const char **re
                 struct err *err)
 {
     struct child *child = &local->child[program];
-    const char *name = programs[program].name;
-    char *folder = NULL, *path = NULL;
-    int log_fd = -1, rc = 0;
     if (child->url) {
         *ret_url = child->url;
         return 0;
     }
-    rc = file_own_dir(&folder, err);
-    if (rc != 0) {
-        goto out;
-    }
-    path = xasprintf("%s/%s", folder, name);
-    if (access(path, X_OK) != 0) {
-        rc = err_set(err, ERR_UNREACHABLE, "--local needs %s, which is not there", path);
-        goto out;
-    }
     child->state = xasprintf("%s/%s", local->state, programs[program].folder);
-    child->log = xasprintf("%s/%s.log", local->state, name);
-    rc = file_make_dirs(child->state, err);
-    if (rc != 0) {
-        goto out;
-    }
-    log_fd = open(child->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (log_fd < 0) {
+    child->log = xasprintf("%s/%s.log", local->state, programs[program].name);
+    child->local = local;
+    child->program = program;
+    int rc = file_make_dirs(child->state, err);
+    if (rc == 0 && unlink(child->log) != 0 && errno != ENOENT) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "cannot write %s", child->log);
-        goto out;
     }
-    rc = spawn(local, program, path, log_fd, err);
-    if (rc == 0) {
-        rc = await_ready(local, child, name, err);
-    }
+    rc = rc == 0 ? start(child, err) : rc;
+    rc = rc == 0 ? await_ready(local, child, programs[program].name, err) : rc;
     if (rc == 0) {
         *ret_url = child->url;
     }
-out:
-    if (log_fd >= 0) {
-        close(log_fd);
-    }
-    free(folder);
-    free(path);
     return rc;
 }
 
@@ -381,6 +426,7 @@ out:
 static void stop_children(struct local *local)
 {
     const int signals[] = {SIGTERM, SIGKILL};
+    local->stopping = true;
     for (size_t s = 0; s < ARRAY_LEN(signals); s++) {
         bool running = false;
         for (size_t i = 0; i < LOCAL_COUNT; i++) {

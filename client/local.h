@@ -14,10 +14,11 @@ struct local;
 
 // Prepares, but starts nothing yet. state is the folder for ledgers and blobs; NULL stands for a
 // temporary one that local_free removes. sandbox is "on", "off", or NULL for the daemon's default.
-// Waiting ends with ERR_STOPPED as soon as interrupted(owner) is true.
+// Waiting ends with ERR_STOPPED as soon as interrupted(owner) is true. A program that ends by
+// itself is started again, and warn gets a sentence about it.
 MUST_CHECK int local_create(struct local **ret, uv_loop_t *loop, const char *state,
                             const char *sandbox, bool (*interrupted)(const void *owner),
-                            const void *owner, struct err *err);
+                            void (*warn)(const char *sentence), const void *owner, struct err *err);
 
 // Starts a program, unless it runs already, and waits until it reports READY. *ret_url is its
 // address, owned by local. On failure the sentence ends with the last line that the program logged.

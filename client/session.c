@@ -168,7 +168,7 @@ static int connect_local(struct session *session, enum local_program program, co
     int rc = 0;
     if (!session->local) {
         rc = local_create(&session->local, &session->loop, session->options->local_state,
-                          session->options->sandbox, was_interrupted, session, err);
+                          session->options->sandbox, was_interrupted, session_warn, session, err);
     }
     const char *url;
     if (rc == 0) {

@@ -222,4 +222,14 @@ for signal in INT KILL; do
     gone() { ! compilers $slow >left; }
     within 20 gone || complain "after SIG$signal compilers go on: $(cat left)"
 done
+
+# A private daemon that dies is started again, and the command ends well.
+"$bin/kcast" --local --sandbox off search "$scan" --run again.run --candidates 12 >out 2>err &
+pids+=($!)
+search=$!
+settled() { ls tmp/kcast-local-$search.*/daemon/ledger.db && grep -q 'job-done .* key=m' tmp/kcast-local-$search.*/kcastd.log; } >/dev/null 2>&1
+within 60 settled || complain "the search with a private daemon measures nothing: $(cat err)"
+pkill -KILL -f -- "kcastd .*--state=$work/tmp/kcast-local-$search"
+wait $search || complain "a search whose private daemon died ended with $?: $(cat err)"
+grep -q 'the private kcastd was ended by signal 9 and is started again; it said last: ' err || complain "that the private daemon died is not told: $(cat err)"
 exit $bad
