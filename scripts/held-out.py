@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Replays searches on spaces that nothing was chosen on; scripts/replay-tables.py makes tables of them.
 
-  held-out.py import CLONE FOLDER
-      Makes the spaces in FOLDER, one of each row of HUB below, from a clone of
-      https://github.com/AutoTuningAssociation/benchmark_hub (a bare one will do), at one commit.
-      What is kept for checking, its folder convolution_milo and every file of the MI250X, is not read.
+  held-out.py import HUB PAPER FOLDER
+      Makes the spaces in FOLDER, one of each row of HUB_SPACES and PAPER_SPACES below, from clones of
+      https://github.com/AutoTuningAssociation/benchmark_hub and https://github.com/fjwillemsen/kernel_tuner_paper
+      (bare ones will do), each at one commit. What is kept for checking, the hub's folder convolution_milo and every
+      file of the MI250X, is not read.
 
   held-out.py replay FILE [options] SPACE...
       Appends one line of JSON for each search to FILE. Every search gets the device time that as many
@@ -24,13 +25,22 @@ import tempfile
 HUB_COMMIT = "8eeb99e7179e6838af95d392ac6c60cebfd8c434"
 UNUSED = "currently_unused/cachefiles"
 # The space's name, the format of `kcast import`, the file in the hub.
-HUB = (
+HUB_SPACES = (
     [(f"convolution-ktt-{gpu}", "ktt", f"{UNUSED}/KTT data/KTConvolutionOutput_{gpu}.json.gz") for gpu in ("2080Ti", "3090")]
     + [(f"pnpoly-ktt-{gpu}", "ktt", f"{UNUSED}/KTT data/KTPnpolyOutput_{gpu}.json.gz") for gpu in ("2080Ti", "3090")]
     + [(f"{kernel}-{gpu}", "kernel-tuner", f"{UNUSED}/KernelTuner data/{kernel}/{gpu}.json.gz")
        for kernel in ("convolution", "gemm", "pnpoly") for gpu in ("RTX_2080_Ti", "RTX_3060_laptop", "RTX_3090", "RTX_Titan")]
     + [(f"dedispersion-{gpu}", "kernel-tuner", f"cachefiles/dedispersion_milo/{gpu}.json.gz")
        for gpu in ("A100", "A4000", "A6000", "W6600", "W7800")]
+)
+PAPER_COMMIT = "5ea2c227d69d89c80ba964ec76592f8a682448b6"
+# The same of the paper's clone, with several files for one space. Those of hotspot are ten runs that went through the
+# space in random orders until their time was up; together they are a random part of it. That of expdist is what a run
+# in order had when it ended.
+HOTSPOT = "compare_real_world_impact/results/hotspot"
+PAPER_SPACES = (
+    [(f"hotspot-{gpu}", [f"{HOTSPOT}/{gpu}_f=bruteforce_i={run}.json" for run in range(10)]) for gpu in ("A100", "A4000")]
+    + [("expdist-A4000", ["kernels/outputdata/expdist/expdist_NVIDIA_RTX_A4000_size-32768x32768_cache.json"])]
 )
 
 
@@ -42,14 +52,38 @@ def output(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def content(clone, commit, path):
+    return subprocess.run(["git", "-C", clone, "show", f"{commit}:{path}"], check=True, stdout=subprocess.PIPE).stdout
+
+
+def joined(clone, paths):
+    """The caches of several runs of Kernel Tuner over one space, as one. A point that several have is the first one's."""
+    whole = None
+    for path in paths:
+        text = content(clone, PAPER_COMMIT, path).decode().rstrip().rstrip(",")
+        try:
+            cache = json.loads(text)
+        except ValueError:  # a run that did not come to its end leaves the last braces out
+            cache = json.loads(text + "}}")
+        whole = whole or cache
+        assert whole["tune_params"] == cache["tune_params"] and whole["problem_size"] == cache["problem_size"], path
+        whole["cache"] = cache["cache"] | whole["cache"]
+    return json.dumps(whole).encode()
+
+
+def import_space(kind, data, name, folder, suffix):
+    with tempfile.NamedTemporaryFile(suffix=suffix) as file:
+        file.write(data)
+        file.flush()
+        output(program("kcast"), "import", kind, file.name, "-o", os.path.join(folder, name + ".space"))
+
+
 def import_spaces(options):
     os.makedirs(options.folder, exist_ok=True)
-    with tempfile.TemporaryDirectory() as work:
-        for name, kind, path in HUB:
-            packed = os.path.join(work, name + ".json.gz")
-            with open(packed, "wb") as file:
-                subprocess.run(["git", "-C", options.clone, "show", f"{HUB_COMMIT}:{path}"], check=True, stdout=file)
-            output(program("kcast"), "import", kind, packed, "-o", os.path.join(options.folder, name + ".space"))
+    for name, kind, path in HUB_SPACES:
+        import_space(kind, content(options.hub, HUB_COMMIT, path), name, options.folder, ".json.gz")
+    for name, paths in PAPER_SPACES:
+        import_space("kernel-tuner", joined(options.paper, paths), name, options.folder, ".json")
 
 
 def share_of(space, measurements):
@@ -87,7 +121,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     importing = commands.add_parser("import")
-    importing.add_argument("clone")
+    importing.add_argument("hub")
+    importing.add_argument("paper")
     importing.add_argument("folder")
     replaying = commands.add_parser("replay")
     replaying.add_argument("--measurements", type=float, default=110)

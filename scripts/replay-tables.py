@@ -28,6 +28,8 @@ FAMILIES = {
     "data movement": ("embedding_bag", "rope", "transpose"),
     "dedispersion": ("dedispersion",),
     "pnpoly": ("pnpoly",),
+    "hotspot": ("hotspot",),
+    "expdist": ("expdist",),
 }
 TABLES = {
     "final": "Final kernels", "costs": "Costs", "missed": "What was passed over", "audits": "What audits say of it", "claims": "Ours against each", "families": "By kernel family",
