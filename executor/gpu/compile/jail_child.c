@@ -92,7 +92,6 @@ static void compile_one(const struct jail_tools *tools)
     struct sandbox_limits limits = {.address_space = request->memory,
                                     .cpu_seconds = (uint64_t)ceil(request->cpu_seconds)};
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     for (size_t i = 0; i < request->name_count; i++) {
         names[i] = request->name[i];
     }
@@ -139,6 +138,9 @@ static void serve(const struct jail_tools *tools, int socket, bool alone)
         pid_t pid = fork();
 
         if (pid == 0) {
+            if (!alone) { // there is no namespace with which it would end
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+            }
             compile_one(tools);
         }
         struct jail_status status = {.status = -1};
