@@ -16,6 +16,7 @@
 
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/parent.h"
 #include "common/strbuf.h"
 #include <dirent.h>
 #include <errno.h>
@@ -223,20 +224,22 @@ out:
     return rc;
 }
 
-// The environment of a child: that of this process with NOTIFY_SOCKET and TMPDIR replaced. The
-// caller frees the array and its first two elements.
+// The environment of a child: that of this process with NOTIFY_SOCKET, TMPDIR and the number of
+// this process. The caller frees the array and its first three elements.
 static char **make_environment(const struct local *local)
 {
     size_t count = 0, used = 0;
     while (environ[count]) {
         count++;
     }
-    char **environment = xcalloc(count + 3, sizeof(*environment));
+    char **environment = xcalloc(count + 4, sizeof(*environment));
     environment[used++] = xasprintf("NOTIFY_SOCKET=%s", local->socket_path);
     environment[used++] = xasprintf("TMPDIR=%s", local->folder);
+    environment[used++] = xasprintf(PARENT_VARIABLE "=%ld", (long)getpid());
     for (size_t i = 0; i < count; i++) {
         if (strncmp(environ[i], "NOTIFY_SOCKET=", 14) != 0 &&
-            strncmp(environ[i], "TMPDIR=", 7) != 0) {
+            strncmp(environ[i], "TMPDIR=", 7) != 0 &&
+            strncmp(environ[i], PARENT_VARIABLE "=", sizeof(PARENT_VARIABLE)) != 0) {
             environment[used++] = environ[i];
         }
     }
@@ -281,6 +284,7 @@ static int spawn(struct local *local, enum local_program program, const char *pa
     }
     free(environment[0]);
     free(environment[1]);
+    free(environment[2]);
     free(environment);
     free(sandbox);
     free(listen);

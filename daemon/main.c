@@ -5,6 +5,7 @@
 #include "common/heartbeat.h"
 #include "common/log.h"
 #include "common/options.h"
+#include "common/parent.h"
 #include "common/printable.h"
 #include "common/ready.h"
 #include "common/state_dir.h"
@@ -19,7 +20,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 // The options, as option_table fills them.
@@ -360,22 +360,6 @@ static int run(struct daemon_config *config, struct settings *settings, int argc
     return rc;
 }
 
-// Lets the kernel send SIGTERM when the parent process ends. A parent that has ended before that
-// call is noticed, because getppid then names another process.
-static int die_with_parent(struct err *err)
-{
-    pid_t parent = getppid();
-
-    if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) {
-        return err_set_errno(err, ERR_SYSTEM, errno, "--parent-death");
-    }
-    if (getppid() != parent) {
-        return err_set(err, ERR_STOPPED,
-                       "--parent-death: the process that started kcastd has gone");
-    }
-    return 0;
-}
-
 static size_t wanted_cores(const struct device_spec *device_spec)
 {
     return !device_spec->cpus           ? 0
@@ -410,7 +394,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
         }
     }
     if (settings->parent_death) {
-        rc = die_with_parent(err);
+        rc = parent_follow(err);
     }
     // Before any thread is started, so that all threads stay off the cores that are devices.
     rc = rc == 0 ? device_spec_parse(&config->device_spec, settings->devices, err) : rc;

@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/options.h"
+#include "common/parent.h"
 #include "common/printable.h"
 #include "common/ready.h"
 #include "common/state_dir.h"
@@ -21,7 +22,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -297,19 +297,6 @@ static int try_engine(struct program *program, struct err *err)
     return rc;
 }
 
-// Makes the kernel send SIGTERM when the parent process ends.
-static int follow_parent(struct err *err)
-{
-    pid_t parent = getppid();
-    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0) {
-        return err_set(err, ERR_SYSTEM, "cannot follow the parent process");
-    }
-    if (getppid() != parent || parent == 1) {
-        return err_set(err, ERR_STOPPED, "the parent process has ended");
-    }
-    return 0;
-}
-
 static int run(struct program *program, struct err *err)
 {
     program->lock_fd = -1;
@@ -323,7 +310,7 @@ static int run(struct program *program, struct err *err)
         log_use_json();
     }
     uv_loop_init(&program->loop);
-    int rc = program->settings.parent_death ? follow_parent(err) : 0;
+    int rc = program->settings.parent_death ? parent_follow(err) : 0;
     if (rc == 0 && !program->settings.state) {
         rc = state_dir_default(&program->settings.state, "worker", "/var/lib/kernelcast/worker",
                                err);

@@ -221,6 +221,12 @@ for signal in INT KILL; do
     wait $slow 2>/dev/null
     gone() { ! compilers $slow >left; }
     within 20 gone || complain "after SIG$signal compilers go on: $(cat left)"
+    orphans() { ! pgrep -f -- "--state=$work/tmp/kcast-local-$slow" >/dev/null; }
+    within 20 orphans || complain "after SIG$signal a private program goes on"
+done
+for program in kcastd kcast-worker; do # whose parent has ended before they could ask to end with it
+    KCAST_PARENT=1 "$bin/$program" --listen tcp://127.0.0.1:0 --state early --parent-death >out 2>&1
+    [ $? -ne 0 ] && grep -q 'the process that started this one has gone' out || complain "$program outlives a parent that has ended: $(cat out)"
 done
 
 # A private daemon that dies is started again, and the command ends well.
