@@ -246,11 +246,10 @@ static char **make_environment(const struct local *local)
     return environment;
 }
 
-static int spawn(struct local *local, enum local_program program, const char *path, int log_fd,
-                 struct err *err)
+static int spawn(struct child *child, const char *path, int log_fd, struct err *err)
 {
-    struct child *child = &local->child[program];
-    char *sandbox = local->sandbox && program == LOCAL_DAEMON
+    const struct local *local = child->local;
+    char *sandbox = local->sandbox && child->program == LOCAL_DAEMON
                         ? xasprintf("--sandbox=%s", local->sandbox)
                         : NULL;
     char *state = xasprintf("--state=%s", child->state);
@@ -309,7 +308,7 @@ static int start(struct child *child, struct err *err)
     }
     log_fd = open(child->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     rc = log_fd < 0 ? err_set_errno(err, ERR_SYSTEM, errno, "cannot write %s", child->log)
-                    : spawn(child->local, child->program, path, log_fd, err);
+                    : spawn(child, path, log_fd, err);
 out:
     if (log_fd >= 0) {
         close(log_fd);

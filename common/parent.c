@@ -12,7 +12,7 @@ int parent_follow(struct err *err)
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "--parent-death");
     }
-    if ((long)getppid() != parent) {
+    if ((long)getppid() != parent || (!told && parent == 1)) {
         return err_set(err, ERR_STOPPED,
                        "--parent-death: the process that started this one has gone");
     }

@@ -9,7 +9,8 @@
 
 // Lets the kernel send SIGTERM to this process when its parent ends. ERR_STOPPED when it has ended
 // already: a child that starts slowly may see only the process that has adopted it, so that it
-// needs $KCAST_PARENT to know. ERR_SYSTEM when the kernel refuses.
+// needs $KCAST_PARENT to know; without that, process 1 counts as one that has adopted it.
+// ERR_SYSTEM when the kernel refuses.
 MUST_CHECK int parent_follow(struct err *err);
 
 #endif
