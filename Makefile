@@ -47,8 +47,8 @@ LIBS_kcastd        = -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto
 LIBS_kcast         = -lncurses -ltinfo -lz -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-worker  = -lcurl -lxgboost -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
 LIBS_kcast-replay  = -lz -lxgboost -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -lpthread
-LIBS_kcast-exec    = -lseccomp $(MSGPACK) -lmbedcrypto -ljansson -linih -lm -ldl
-LIBS_tests         = -lcmocka -lcurl -lz -lseccomp -lxgboost -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
+LIBS_kcast-exec    = -lseccomp -lzstd -llz4 $(MSGPACK) -lmbedcrypto -ljansson -linih -lm -ldl
+LIBS_tests         = -lcmocka -lcurl -lz -lzstd -llz4 -lseccomp -lxgboost -luv -lsqlite3 $(MSGPACK) -lmbedtls -lmbedx509 -lmbedcrypto -ljansson -linih -lm -ldl -lpthread
 
 LIB_FOLDERS := common proto problem net
 FOLDERS     := daemon executor worker client replay # an archive each

@@ -32,6 +32,8 @@ libseccomp;libseccomp-dev;-lseccomp;seccomp.h;SCMP_VER_MAJOR > 2 || (SCMP_VER_MA
 XGBoost;libxgboost-dev;-lxgboost;xgboost/c_api.h xgboost/version_config.h;XGBOOST_VER_MAJOR > 1 || (XGBOOST_VER_MAJOR == 1 && XGBOOST_VER_MINOR >= 7);XGBOOST_VER_MAJOR.XGBOOST_VER_MINOR;1.7 or later
 libcurl;libcurl4-openssl-dev;-lcurl;curl/curl.h;LIBCURL_VERSION_NUM >= 0x075500;LIBCURL_VERSION;7.85 or later
 zlib;zlib1g-dev;-lz;zlib.h;;;
+Zstandard;libzstd-dev;-lzstd;zstd.h;ZSTD_VERSION_NUMBER >= 10400;ZSTD_VERSION_MAJOR.ZSTD_VERSION_MINOR.ZSTD_VERSION_RELEASE;1.4 or later
+LZ4;liblz4-dev;-llz4;lz4.h;;;
 ncurses;libncurses-dev;-lncurses -ltinfo;curses.h;NCURSES_VERSION_MAJOR >= 6;NCURSES_VERSION;6.0 or later'
 [ $tests -eq 0 ] || libraries="$libraries
 cmocka;libcmocka-dev;-lcmocka;stdarg.h stddef.h stdint.h setjmp.h cmocka.h;;;"

@@ -10,7 +10,7 @@ suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE)' | sed -n "s/ $suite\$//p" | head -1)
 [ -n "$mirror" ] || { echo "cross-root.sh: apt names no mirror of $suite; run apt-get update" >&2; exit 9; }
 packages='libc6-dev libuv1-dev libjansson-dev libsqlite3-dev libinih-dev uthash-dev libmbedtls-dev libseccomp-dev libxgboost-dev
-    libcurl4-openssl-dev zlib1g-dev libncurses-dev libcmocka-dev libmsgpack-dev libgcc-s1 libstdc++6'
+    libcurl4-openssl-dev zlib1g-dev libzstd-dev liblz4-dev libncurses-dev libcmocka-dev libmsgpack-dev libgcc-s1 libstdc++6'
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/empty"

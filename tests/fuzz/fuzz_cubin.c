@@ -21,6 +21,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             abort();
         }
     }
+    unsigned number;
+    if (cubin_check(&cubin, &err) == 0 &&
+        (!is_cubin(&cubin) || cubin_architecture(&cubin, &number, &err) != 0)) {
+        abort();
+    }
     struct cuda_global *globals = NULL;
     size_t count = 0;
     if (cubin_globals(&cubin, &globals, &count, &err) == 0) {

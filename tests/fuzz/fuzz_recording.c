@@ -63,21 +63,15 @@ static void look_at_case(const struct cuda_recording *recording, const struct re
     }
 }
 
-// Reads every image as far as a driver would believe it to go.
+// Reads the variables of an image, as the executor does. All are cubins here.
 static void look_at_image(const struct recorded_image *image)
 {
     struct cuda_global *globals = NULL;
     size_t count = 0;
     struct err err = ERR_INIT;
 
-    if (image->data.len > 4 && memcmp(image->data.data, "\177ELF", 4) == 0) {
-        (void)!cubin_globals(&image->data, &globals, &count, &err);
-    } else {
-        uint64_t payload;
-
-        memcpy(&payload, image->data.data + 8, sizeof(payload));
-        must(payload < image->data.len);
-    }
+    must(cubin_check(&image->data, &err) == 0);
+    must(cubin_globals(&image->data, &globals, &count, &err) == 0);
     for (size_t i = 0; i < count; i++) {
         message_clear(&cuda_global_message, &globals[i]);
     }

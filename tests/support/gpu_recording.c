@@ -5,6 +5,7 @@
 #include "executor/gpu/cases.h"
 #include "executor/gpu/gpu.h"
 #include "executor/gpu/input_set.h"
+#include "tests/support/gpu_cubin.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,22 +40,13 @@ struct problem *gpu_recording_problem(void)
     return problem;
 }
 
-// A container of CUDA's with the names of the kernels that the fake is to have.
 static void add_image(struct cuda_recording *recording, const char *kernel)
 {
     struct recorded_image *image =
         &(recording->images = xcalloc(1, sizeof(*image)))[recording->images_count++];
-    char *names = xasprintf("fake:%s ", kernel);
-    uint64_t payload = strlen(names) + 1; // with the NUL that ends the names
-    unsigned char header[16] = {0x50, 0xed, 0x55, 0xba, 1, 0, sizeof(header), 0};
 
-    memcpy(header + 8, &payload, sizeof(payload));
     message_init(&recorded_image_message, image);
-    image->data.len = sizeof(header) + payload;
-    image->data.data = xmalloc(image->data.len);
-    memcpy(image->data.data, header, sizeof(header));
-    memcpy(image->data.data + sizeof(header), names, payload);
-    free(names);
+    image->data = gpu_cubin(kernel, NULL);
 }
 
 static void add_launch(struct recorded_case *of, const char *kernel, int32_t n, float a)

@@ -11,39 +11,18 @@
 #define CLUSTER_MAX 16          // blocks
 #define SMEM_MAX (1024u * 1024) // bytes; a GPU says itself when it has less
 
-// A container of several images: its header, as nvcc and the driver know it.
-#define CONTAINER_MAGIC 0xba55ed50u
-struct container_header {
-    uint32_t magic;
-    uint16_t version, header_bytes;
-    uint64_t payload_bytes;
-};
-
 // ---- images ----
 
 static int check_image(const struct recorded_image *image, size_t number, struct err *err)
 {
-    struct container_header header;
-    const struct bytes *data = &image->data;
-
-    if (data->len >= sizeof(header)) {
-        memcpy(&header, data->data, sizeof(header));
-        if (header.magic == CONTAINER_MAGIC && header.header_bytes >= sizeof(header) &&
-            header.payload_bytes <= data->len &&
-            header.header_bytes <= data->len - header.payload_bytes) {
-            return 0;
-        }
-    }
-    uint64_t code, constants;
     struct err why = ERR_INIT;
-    if (data->len >= SELFMAG && memcmp(data->data, ELFMAG, SELFMAG) == 0) {
-        if (cubin_sizes(data, &code, &constants, &why) == 0) {
-            return 0;
-        }
-        return err_set(err, ERR_INVALID, "image %zu: %s", number, why.text);
+
+    if (!is_cubin(&image->data)) {
+        return err_set(err, ERR_INVALID, "image %zu is no cubin", number);
     }
-    return err_set(err, ERR_INVALID, "image %zu is neither a cubin nor a container of them",
-                   number);
+    return cubin_check(&image->data, &why) == 0
+               ? 0
+               : err_set(err, ERR_INVALID, "image %zu: %s", number, why.text);
 }
 
 // ---- nodes ----

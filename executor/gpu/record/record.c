@@ -6,6 +6,7 @@
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/input_set.h"
 #include "executor/gpu/program/recording.h"
+#include "executor/gpu/record/fat_binary.h"
 #include "executor/gpu/record/features.h"
 #include "problem/candidate_form.h"
 #include "problem/problem.h"
@@ -197,6 +198,30 @@ static void refuse_end(const struct session *s, const struct recorder_report *re
     free(end);
 }
 
+// Puts in the place of each fat binary the cubin in it that runs on the device, so that all that is
+// looked into and loaded from here on is a cubin.
+static int unpack_images(const struct session *s, struct cuda_recording *recording, struct err *err)
+{
+    size_t left = s->plan->max_output;
+    unsigned device;
+    int rc = cubin_target(s->plan->target, &device, err);
+
+    for (size_t i = 0; i < recording->images_count && rc == 0; i++) {
+        struct bytes *data = &recording->images[i].data, cubin;
+
+        if (!is_fat_binary(data)) {
+            continue;
+        }
+        rc = fat_binary_cubin(data, device, left, &cubin, err);
+        if (rc == 0) {
+            left -= cubin.len;
+            bytes_clear(data);
+            *data = cubin;
+        }
+    }
+    return rc;
+}
+
 // Adds the variables of cubins, which are given back what they held after each launch.
 static int find_globals(struct cuda_recording *recording, struct err *err)
 {
@@ -211,9 +236,7 @@ static int find_globals(struct cuda_recording *recording, struct err *err)
         free(image->globals);
         image->globals = NULL;
         image->globals_count = 0;
-        if (image->data.len > 4 && memcmp(image->data.data, "\177ELF", 4) == 0) {
-            rc = cubin_globals(&image->data, &image->globals, &image->globals_count, err);
-        }
+        rc = cubin_globals(&image->data, &image->globals, &image->globals_count, err);
     }
     return rc;
 }
@@ -261,8 +284,15 @@ static void take_recording(const struct session *s, struct record_reply *reply, 
     struct cuda_object object;
     struct strbuf packed;
     struct err why = ERR_INIT;
-    int rc = recording_check(reply->recording, s->problem, &why);
+    int rc = unpack_images(s, reply->recording, &why);
 
+    if (rc == ERR_LIMIT) {
+        compile_result_refuse_large(s->compiled, s->plan);
+        return;
+    }
+    if (rc == 0) {
+        rc = recording_check(reply->recording, s->problem, &why);
+    }
     if (rc == 0) {
         rc = check_cases(s, reply->recording, &why);
     }

@@ -71,12 +71,32 @@ static void what_it_has_kept_is_there_but_answers_nothing(void **state)
              VERDICT_WRONG, "elements are outside");
 }
 
+// The kernel writes nothing unless a variable of its image is 0, and counts it up.
+static void variables_of_its_images_are_put_back(void **state)
+{
+    const struct both *both = *state;
+    static const char *const image[] = {"", "torch.fat_binary"};
+
+    trial_must_open(both->trial, "noise=0.2");
+    for (size_t i = 0; i < ARRAY_LEN(image); i++) {
+        char *source =
+            xasprintf(SCALE "    torch.launch('fk_scale_state', x, y, x.numel(), a,\n"
+                            "        image=%s(torch.cubin('fk_scale_state', 'counter')))\n",
+                      image[i]);
+
+        measured(both, source, VERDICT_EQUIVALENT, "");
+        free(source);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_computes_it_is_right_and_as_fast_as_it_is, both_set_up,
                                         both_tear_down),
         cmocka_unit_test_setup_teardown(what_it_has_kept_is_there_but_answers_nothing, both_set_up,
+                                        both_tear_down),
+        cmocka_unit_test_setup_teardown(variables_of_its_images_are_put_back, both_set_up,
                                         both_tear_down),
     };
 

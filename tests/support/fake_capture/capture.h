@@ -6,8 +6,8 @@
 // interpreter, so it has nothing of this tree and no sanitizer in it. What replays is
 // tests/support/fake_gpu.
 //
-// An image is "fake:NAME NAME…", or a container of CUDA's with it. A kernel's name begins with one
-// of these, float tensors of n elements:
+// An image is a cubin, or a fat binary, with "fake:NAME NAME…" somewhere in it. A kernel's name
+// begins with one of these, float tensors of n elements:
 //   fk_scale(x, y, n, a)   y = a x, with an int n and a float a
 //   fk_copy(x, y, n)       y = x
 //   fk_fault()             an illegal address: this call and every one after it fail with 700

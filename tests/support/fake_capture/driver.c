@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #define RANGES_MAX 64
-#define CONTAINER 0xba55ed50u
+#define FAT_BINARY 0xba55ed50u
 
 struct range {
     uint64_t at;
@@ -153,22 +153,32 @@ CALL(cuMemsetD8_v2, uint64_t to, unsigned char value, size_t bytes)
 
 // ---- images and kernels ----
 
-CALL(cuModuleLoadData, struct module **ret, const unsigned char *image)
+// How long an image is: a fat binary says so, and a cubin of the tests ends with its sections.
+static size_t image_bytes(const unsigned char *image)
 {
+    uint64_t at;
     uint32_t magic;
+    uint16_t count;
 
     memcpy(&magic, image, sizeof(magic));
-    if (magic == CONTAINER) {
-        uint16_t header;
-
-        memcpy(&header, image + 6, sizeof(header));
-        image += header;
+    if (magic == FAT_BINARY) {
+        memcpy(&at, image + 8, sizeof(at));
+        return 16 + at;
     }
-    if (strncmp((const char *)image, "fake:", 5) != 0) {
+    memcpy(&at, image + 40, sizeof(at));
+    memcpy(&count, image + 60, sizeof(count));
+    return at + 64 * (size_t)count;
+}
+
+CALL(cuModuleLoadData, struct module **ret, const unsigned char *image)
+{
+    const char *names = memmem(image, image_bytes(image), "fake:", 5);
+
+    if (!names) {
         return INVALID_IMAGE;
     }
     *ret = calloc(1, sizeof(**ret));
-    if (!*ret || !((*ret)->names = strdup((const char *)image + 5))) {
+    if (!*ret || !((*ret)->names = strdup(names + 5))) {
         return OUT_OF_MEMORY;
     }
     return broken;

@@ -60,7 +60,7 @@
 // Any other kernel takes 20 us and does nothing. A pointer that is not to device memory is a fault.
 // Parameters may come in one piece (`extra`), each at a multiple of its size.
 //
-// An image is a cubin, "fake:NAME NAME…", or a container of CUDA's with one of the two in it.
+// An image is a cubin or "fake:NAME NAME…".
 #ifndef TESTS_SUPPORT_FAKE_GPU_FAKE_H
 #define TESTS_SUPPORT_FAKE_GPU_FAKE_H
 

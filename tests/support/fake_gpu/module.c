@@ -172,19 +172,11 @@ static cu_result read_elf(struct cu_module *module, const unsigned char *base)
     return read_symbols(module, &elf);
 }
 
-static const unsigned char container_magic[] = {0x50, 0xed, 0x55, 0xba};
-
 cu_result fake_image_read(struct cu_module *module, const void *image)
 {
     unsigned char *copy; // aligned
     cu_result result;
 
-    if (memcmp(image, container_magic, sizeof(container_magic)) == 0) {
-        uint16_t header_bytes;
-
-        memcpy(&header_bytes, (const unsigned char *)image + 6, sizeof(header_bytes));
-        image = (const unsigned char *)image + header_bytes;
-    }
     if (memcmp(image, "fake:", 5) == 0) {
         return read_names(module, (const char *)image + 5);
     }

@@ -1,6 +1,8 @@
 // Compares what is read from a cubin with its source (tests/data/cuda/variables.cu).
 #include "common/file.h"
 #include "executor/gpu/compile/cubin.h"
+#include "tests/support/gpu_cubin.h"
+#include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -79,12 +81,134 @@ static void every_cut_is_refused_or_harmless(void **state)
     bytes_clear(&cubin);
 }
 
+static void checked(const struct bytes *cubin, const char *words)
+{
+    struct err err = ERR_INIT;
+    int rc = cubin_check(cubin, &err);
+
+    if (words ? rc != ERR_INVALID || !strstr(err.text, words) : rc != 0) {
+        fail_msg("%d %s; expected: %s", rc, err.text, words ? words : "it passes");
+    }
+}
+
+// A driver gets no length, so every table that a cubin has must lie in it.
+static void what_a_driver_would_read_beyond_the_end_is_refused(void **state)
+{
+    struct bytes cubin = load();
+
+    (void)state;
+    checked(&cubin, NULL);
+    for (size_t len = 0; len < cubin.len; len++) {
+        struct bytes cut = {.data = cubin.data, .len = len};
+
+        checked(&cut, "the compiled code is damaged");
+    }
+    bytes_clear(&cubin);
+}
+
+// The section of this name: of the kernel "k" and of the variable "v", as gpu_cubin makes them.
+static Elf64_Shdr *section_of(const struct bytes *cubin, const char *name)
+{
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)(const void *)cubin->data;
+    Elf64_Shdr *section = (Elf64_Shdr *)(void *)(cubin->data + head->e_shoff);
+    const char *names = (const char *)cubin->data + section[head->e_shstrndx].sh_offset;
+
+    for (unsigned i = 0; i < head->e_shnum; i++) {
+        if (strcmp(names + section[i].sh_name, name) == 0) {
+            return &section[i];
+        }
+    }
+    fail_msg("no section %s", name);
+    return NULL;
+}
+
+// Whatever a launch can write to must have a name, or it would be there in the next one.
+static void memory_that_nobody_puts_back_is_refused(void **state)
+{
+    struct bytes cubin = gpu_cubin("k", "v"), bare = gpu_cubin("k", NULL);
+
+    (void)state;
+    checked(&cubin, NULL);
+    checked(&bare, NULL);
+    section_of(&cubin, ".nv.global")->sh_size += 256; // as alignment may
+    checked(&cubin, NULL);
+    section_of(&cubin, ".nv.global")->sh_size += 1;
+    checked(&cubin, "257 bytes of memory that belong to no variable");
+    section_of(&bare, ".nv.global")->sh_size = 1 << 20;
+    checked(&bare, "1048576 bytes of memory that belong to no variable");
+    section_of(&bare, ".nv.global")->sh_size = 0;
+    section_of(&bare, ".comment")->sh_flags = SHF_ALLOC | SHF_WRITE;
+    checked(&bare, "memory to write to that is none of its variables'");
+    bytes_clear(&cubin);
+    bytes_clear(&bare);
+}
+
+static void symbols_and_relocations_lie_inside(void **state)
+{
+    struct bytes cubin = gpu_cubin("k", "v");
+    Elf64_Shdr *symbols = section_of(&cubin, ".symtab"), was = *symbols;
+    Elf64_Sym *symbol = (Elf64_Sym *)(void *)(cubin.data + symbols->sh_offset);
+
+    (void)state;
+    symbol[2].st_value = 1;
+    checked(&cubin, "a variable lies outside its section");
+    symbol[2].st_value = UINT64_MAX;
+    checked(&cubin, "a variable lies outside its section");
+    symbol[2].st_value = 0;
+    symbol[1].st_name = 1000;
+    checked(&cubin, "a symbol's name");
+    symbol[1].st_name = 0;
+    checked(&cubin, NULL);
+    symbols->sh_link = 77;
+    checked(&cubin, "its table of symbols");
+    *symbols = was;
+    symbols->sh_entsize = 23;
+    checked(&cubin, "its table of symbols");
+    *symbols = was;
+    section_of(&cubin, ".comment")->sh_type = SHT_RELA; // of some bytes that are none
+    checked(&cubin, "a table of relocations");
+    section_of(&cubin, ".comment")->sh_type = SHT_SYMTAB;
+    checked(&cubin, "the compiled code is damaged");
+    bytes_clear(&cubin);
+}
+
+static void architectures_are_read_of_both_forms(void **state)
+{
+    struct bytes cubin = load();
+    Elf64_Ehdr *head = (Elf64_Ehdr *)(void *)cubin.data;
+    struct err err = ERR_INIT;
+    unsigned number = 0;
+
+    (void)state;
+    assert_int_equal(cubin_architecture(&cubin, &number, &err), 0);
+    assert_int_equal(number, 90);
+    head->e_ident[EI_ABIVERSION] = 7;
+    head->e_flags = 0x500550; // as CUDA 12 wrote them
+    assert_int_equal(cubin_architecture(&cubin, &number, &err), 0);
+    assert_int_equal(number, 80);
+    bytes_clear(&cubin);
+    assert_int_equal(cubin_target("sm_90", &number, &err), 0);
+    assert_int_equal(number, 90);
+    assert_int_equal(cubin_target("sm_100a", &number, &err), 0);
+    assert_int_equal(number, 100);
+    static const char *const bad[] = {"", "sm_", "90", "compute_90", "sm_90ab", "sm_12345"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        assert_int_equal(cubin_target(bad[i], &number, &err), ERR_INVALID);
+    }
+    assert_true(cubin_runs_on(80, 86) && cubin_runs_on(90, 90));
+    assert_false(cubin_runs_on(86, 80) || cubin_runs_on(80, 90) || cubin_runs_on(100, 90));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_and_sizes_are_found),
         cmocka_unit_test(no_kernel_of_that_name_is_said),
         cmocka_unit_test(every_cut_is_refused_or_harmless),
+        cmocka_unit_test(what_a_driver_would_read_beyond_the_end_is_refused),
+        cmocka_unit_test(memory_that_nobody_puts_back_is_refused),
+        cmocka_unit_test(symbols_and_relocations_lie_inside),
+        cmocka_unit_test(architectures_are_read_of_both_forms),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

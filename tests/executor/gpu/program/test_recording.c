@@ -90,15 +90,14 @@ static void images_are_as_long_as_they_say(void **state)
     struct fixture *f = *state;
     struct bytes *image = &f->recording.images[0].data, whole = *image;
 
+    passes(f);
     for (size_t len = 0; len < whole.len; len++) {
         image->len = len;
-        fails(f, "image 0 is neither a cubin nor a container");
+        fails(f, len < 4 ? "image 0 is no cubin" : "image 0: ");
     }
     image->len = whole.len;
-    memset(image->data + 8, 0xff, 8); // the payload's length
-    fails(f, "image 0 is neither");
-    memcpy(image->data, "\177ELF\2\1\1", 8);
-    fails(f, "image 0: ");
+    memcpy(image->data, "\x50\xed\x55\xba", 4); // a fat binary, out of which nobody took one
+    fails(f, "image 0 is no cubin");
 }
 
 static void a_launch_has_extents_that_a_gpu_has(void **state)

@@ -3,6 +3,7 @@
 #include "common/file.h"
 #include "executor/gpu/arena.h"
 #include "tests/executor/gpu/record/recorder_fixture.h"
+#include "tests/support/gpu_cubin.h"
 #include <elf.h>
 #include <stddef.h>
 
@@ -164,6 +165,64 @@ static void more_than_a_message_may_have_is_rejected(void **state)
     strbuf_release(&source);
 }
 
+// Images are fat binaries where a candidate uses the CUDA runtime: one cubin is taken out, and its
+// variables are known, however it was packed.
+static void cubins_are_taken_out_of_fat_binaries_with_their_variables(void **state)
+{
+    struct recorder_fixture *f = *state;
+
+    for (int packing = GPU_PLAIN; packing <= GPU_ZSTD; packing++) {
+        struct bytes cubin = gpu_cubin("fk_scale", "counter");
+        struct cuda_recording recording;
+        struct record_reply reply;
+        struct cuda_object object;
+
+        message_init(&record_reply_message, &reply);
+        gpu_recording_make(&recording, f->problem, "fk_scale", 1);
+        bytes_clear(&recording.images[0].data);
+        recording.images[0].data = gpu_fat_binary(&cubin, 90, (enum gpu_packing)packing);
+        char *source = replying(&recording, &reply);
+        recorder_becomes(f, source, VERDICT_NONE, "");
+        assert_int_equal(message_read(&cuda_object_message, &object, f->outcome.object.data,
+                                      f->outcome.object.len, &f->err),
+                         0);
+        const struct recorded_image *image = &object.recording->images[0];
+        assert_int_equal(image->data.len, cubin.len);
+        assert_memory_equal(image->data.data, cubin.data, cubin.len);
+        assert_int_equal(image->globals_count, 1);
+        assert_string_equal(image->globals[0].symbol, "counter");
+        message_clear(&cuda_object_message, &object);
+        bytes_clear(&cubin);
+        free(source);
+    }
+}
+
+static void a_fat_binary_without_a_sound_cubin_for_the_device_is_rejected(void **state)
+{
+    struct recorder_fixture *f = *state;
+    static const char *const words[] = {
+        "a fat binary has no machine code for sm_90, only PTX of sm_80, sm_100; compile it for",
+        "the recording cannot be replayed: image 0: the compiled code is damaged",
+        "the fat binary is damaged: it is shorter than it says"};
+
+    for (int what = 0; what < 3; what++) {
+        struct bytes cubin = gpu_cubin("fk_scale", "counter");
+        struct cuda_recording recording;
+        struct record_reply reply;
+
+        message_init(&record_reply_message, &reply);
+        gpu_recording_make(&recording, f->problem, "fk_scale", 1);
+        bytes_clear(&recording.images[0].data);
+        cubin.len -= what == 1 ? 8 : 0;
+        recording.images[0].data = gpu_fat_binary(&cubin, what == 0 ? 100 : 90, GPU_ZSTD);
+        recording.images[0].data.len -= what == 2 ? 1 : 0;
+        char *source = replying(&recording, &reply);
+        becomes(f, source, VERDICT_REJECTED, words[what]);
+        bytes_clear(&cubin);
+        free(source);
+    }
+}
+
 // A cubin without code, with this many variables, all of the same name.
 static struct bytes cubin_with_variables(size_t count)
 {
@@ -172,7 +231,7 @@ static struct bytes cubin_with_variables(size_t count)
         Elf64_Ehdr head;
         Elf64_Shdr section[4];
         char names[sizeof(names)];
-    } file = {.head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
+    } file = {.head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
                        .e_machine = 190, // EM_CUDA
                        .e_shoff = sizeof(Elf64_Ehdr),
                        .e_shentsize = sizeof(Elf64_Shdr),
@@ -186,6 +245,7 @@ static struct bytes cubin_with_variables(size_t count)
                           {.sh_name = 8, .sh_type = SHT_NOBITS},
                           {.sh_type = SHT_SYMTAB,
                            .sh_link = 1,
+                           .sh_entsize = sizeof(Elf64_Sym),
                            .sh_offset = sizeof(file),
                            .sh_size = count * sizeof(Elf64_Sym)}}};
     const Elf64_Sym symbol = {
@@ -340,6 +400,8 @@ int main(void)
         TEST(a_recording_of_something_else_is_rejected),
         TEST(nonsense_is_rejected),
         TEST(more_than_a_message_may_have_is_rejected),
+        TEST(cubins_are_taken_out_of_fat_binaries_with_their_variables),
+        TEST(a_fat_binary_without_a_sound_cubin_for_the_device_is_rejected),
         TEST(an_image_with_too_many_variables_is_rejected),
         TEST(a_failure_of_the_recorder_is_an_error_in_clean_words),
         TEST(a_failure_that_the_candidate_could_have_told_is_a_verdict),
