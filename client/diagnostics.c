@@ -33,7 +33,8 @@ static size_t read_number(const char *text, size_t *ret)
 // The length of the daemon's name of a file at text, which must end there; 0: another word.
 static size_t name_length(const char *text, size_t before)
 {
-    static const char *const name[] = {"candidate.cu", "candidate.c", "candidate.py"};
+    static const char *const name[] = {"candidate.cubin", "candidate.cu", "candidate.c",
+                                       "candidate.ptx", "candidate.py"};
     if (before > 0 && (is_word(text[-1]) || text[-1] == '/' || text[-1] == '.')) {
         return 0;
     }

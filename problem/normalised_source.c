@@ -1,4 +1,5 @@
 #include "problem/normalised_source.h"
+#include "problem/candidate_form.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
@@ -135,9 +136,22 @@ static void copy_literal(struct scan *scan)
     }
 }
 
+// A cubin in base64 has neither comments nor words, though it may look so.
+static void add_base64(struct strbuf *out, const char *text, size_t len)
+{
+    strbuf_adds(out, "\n");
+    for (size_t i = 0; i < len; i++) {
+        if (!isspace((unsigned char)text[i])) {
+            strbuf_add(out, text + i, 1);
+        }
+    }
+}
+
 void source_normalise(struct strbuf *out, const void *source, size_t len)
 {
-    struct scan scan = {.out = out, .at = source, .end = (const char *)source + len, .line = true};
+    size_t code =
+        candidate_form(source, len) == FORM_CUBIN ? candidate_skip_comments(source, len) : len;
+    struct scan scan = {.out = out, .at = source, .end = (const char *)source + code, .line = true};
 
     while (scan.at < scan.end) {
         const char *after;
@@ -168,6 +182,9 @@ void source_normalise(struct strbuf *out, const void *source, size_t len)
             scan.directive |= begins;
             scan.at++;
         }
+    }
+    if (code < len) {
+        add_base64(out, (const char *)source + code, len - code);
     }
 }
 

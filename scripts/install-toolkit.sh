@@ -22,6 +22,9 @@ if ! python3 -m pip download -q --no-deps --disable-pip-version-check -d "$work"
     echo "install-toolkit.sh: PyPI does not give the CUDA compiler: the tests that need one will be skipped" >&2
     exit 0
 fi
+# The assembler of PTX; without it candidates in PTX are not measured.
+python3 -m pip download -q --no-deps --disable-pip-version-check -d "$work" 'nvidia-nvjitlink==13.0.*' >"$work/log" 2>&1 ||
+    echo "install-toolkit.sh: PyPI does not give nvJitLink: candidates in PTX will not be measured" >&2
 # The disassembler, for a few more features, has numbers of its own; what is there without it works.
 python3 -m pip download -q --no-deps --disable-pip-version-check -d "$work" 'nvidia-cuda-nvdisasm==13.*' >"$work/log" 2>&1 ||
     echo "install-toolkit.sh: PyPI does not give nvdisasm: candidates will have no sass_ features" >&2

@@ -1,5 +1,5 @@
-// Candidates that exist already, as JSON lines (client/propose/candidate_line.h). A folder of .c or
-// .cu files is turned into such lines when the run starts.
+// Candidates that exist already, as JSON lines (client/propose/candidate_line.h). A folder of
+// files is turned into such lines when the run starts.
 #include "client/propose/generator.h"
 
 #include "client/propose/candidate_line.h"

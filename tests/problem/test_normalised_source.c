@@ -28,6 +28,15 @@ static void blanks_and_comments_do_not_matter(void **state)
     assert_true(same("#define A 1 \\\n + 2\nint x;", "#define A 1 + 2\nint x;"));
 }
 
+static void a_cubin_is_what_it_is_but_for_its_lines(void **state)
+{
+    (void)state;
+    assert_true(same("//@ launch k\n// a\nf0VMRgIB\nAB//\n", "//@ launch  k\nf0VMRgIBAB//"));
+    assert_false(same("f0VMRgIBAB//C", "f0VMRgIBAB//D"));
+    assert_false(same("f0VMRgIB/*AB", "f0VMRgIB/*CD"));
+    assert_false(same("//@ launch k\nf0VMRgIB", "//@ launch l\nf0VMRgIB"));
+}
+
 static void what_means_something_else_is_something_else(void **state)
 {
     static const char *const pair[][2] = {
@@ -209,6 +218,7 @@ int main(void)
         cmocka_unit_test(a_character_is_a_literal_also_behind_a_word),
         cmocka_unit_test(the_text_keeps_only_blanks_and_line_ends_that_separate),
         cmocka_unit_test(a_normalised_text_is_its_own_normalised_text),
+        cmocka_unit_test(a_cubin_is_what_it_is_but_for_its_lines),
         cmocka_unit_test(a_source_that_ends_anywhere_is_read_to_its_end_alone),
         cmocka_unit_test(what_stands_in_the_buffer_before_stays),
         cmocka_unit_test(what_is_no_program_does_no_harm),

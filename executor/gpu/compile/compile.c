@@ -1,4 +1,8 @@
-// Design note. A source that specialises on parameters is compiled once for every set of values
+// Design note. A source is CUDA C++, PTX, or a cubin in base64 (problem/candidate_form.h); the jail
+// makes a cubin of it, and what comes then is the same for all. What a cubin says may be made up:
+// one that makes no sense is a compile error.
+//
+// A source that specialises on parameters is compiled once for every set of values
 // that the cases have which it will meet: check, hidden and benchmark cases for a candidate,
 // benchmark cases for a baseline or a reference. Every other source is compiled once. The first
 // variant that is refused ends the compilation, and its reason is the outcome's.
@@ -18,6 +22,8 @@
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/compile/features.h"
 #include "executor/gpu/compile/refusal.h"
+#include "executor/gpu/compile/variant.h"
+#include "problem/candidate_form.h"
 #include "problem/manifest.h"
 #include "proto/verdict.h"
 #include <math.h>
@@ -35,6 +41,7 @@ struct compilation {
     struct manifest *manifest;
     char *source;              // NUL-terminated, owned
     const char *name;          // of the source, for messages
+    enum candidate_form form;  // of the source
     struct compiled *compiled; // the facts, part of the caller's outcome
     struct cuda_object object;
     struct cuda_object known; // variants that need not be compiled; empty: none
@@ -92,106 +99,15 @@ static size_t kernel_names(const struct manifest *manifest, const char *out[stat
     return count;
 }
 
-// Whether a parameter of this many bytes can hold the argument.
-static bool fits(const struct manifest_arg *arg, uint64_t size)
-{
-    switch (arg->kind) {
-    case ARG_TENSOR:
-    case ARG_EXPECTED:
-    case ARG_SCALE:
-    case ARG_SCRATCH:
-        return size == 8;
-    case ARG_TENSORMAP:
-        return size == 128;
-    case ARG_INTEGER:
-    case ARG_SCALAR:
-        return size == 4 || size == 8;
-    }
-    return false;
-}
-
-// Refuses the source when the arguments of a launch do not fit the kernel's parameters.
-static void check_arguments(struct compilation *c, const struct cuda_kernel *kernel)
-{
-    for (size_t i = 0; i < c->manifest->launch_count; i++) {
-        const struct manifest_launch *launch = &c->manifest->launch[i];
-
-        if (strcmp(launch->kernel, kernel->name) != 0) {
-            continue;
-        }
-        if (launch->arg_count != kernel->sizes_count) {
-            compile_result_refuse(
-                c->compiled, VERDICT_COMPILE_ERROR,
-                xasprintf("%s:%u: %s has %zu parameters, this line gives it %zu arguments", c->name,
-                          launch->line, launch->kernel, kernel->sizes_count, launch->arg_count));
-            return;
-        }
-        for (size_t k = 0; k < launch->arg_count; k++) {
-            if (!fits(&launch->arg[k], kernel->sizes[k])) {
-                compile_result_refuse(
-                    c->compiled, VERDICT_COMPILE_ERROR,
-                    xasprintf("%s:%u: argument %zu does not fit the parameter of %s, which has"
-                              " %llu bytes",
-                              c->name, launch->line, k + 1, launch->kernel,
-                              (unsigned long long)kernel->sizes[k]));
-                return;
-            }
-        }
-    }
-}
-
-static int take_kernels(struct compilation *c, const struct nvrtc_input *input,
-                        const struct nvrtc_output *output, struct cuda_variant *variant,
-                        struct err *err)
-{
-    variant->kernels = xcalloc(input->name_count + 1, sizeof(*variant->kernels));
-    for (size_t i = 0; i < input->name_count; i++) {
-        struct cuda_kernel *kernel = &variant->kernels[i];
-
-        message_init(&cuda_kernel_message, kernel);
-        variant->kernels_count = i + 1;
-        kernel->name = xstrdup(input->name[i]);
-        kernel->symbol = xstrdup(output->symbol[i]);
-        int rc = cubin_parameters(&variant->cubin, kernel->symbol, kernel, err);
-        if (rc != 0) {
-            return rc;
-        }
-        check_arguments(c, kernel);
-    }
-    return 0;
-}
-
-// Takes over the cubin, which is not trusted, and fills the variant with what it says.
-static int take_variant(struct compilation *c, const struct nvrtc_input *input,
-                        struct nvrtc_output *output, struct cuda_variant *variant, struct err *err)
-{
-    variant->cubin = output->cubin;
-    output->cubin = (struct bytes){.len = 0};
-    char forbidden[64];
-    int rc = cubin_forbidden(&variant->cubin, forbidden, err);
-    if (rc != 0) {
-        return rc;
-    }
-    if (forbidden[0] != '\0') {
-        compile_result_refuse(
-            c->compiled, VERDICT_REJECTED,
-            xasprintf("it calls %s, which sealed candidates may not use", forbidden));
-    }
-    rc = take_kernels(c, input, output, variant, err);
-    if (rc != 0) {
-        return rc;
-    }
-    return cubin_globals(&variant->cubin, &variant->globals, &variant->globals_count, err);
-}
-
 static void add_features(struct compilation *c, const struct nvrtc_output *output,
                          const struct cuda_variant *variant)
 {
     struct compiled *compiled = c->compiled;
     uint64_t code = 0, constants = 0;
 
-    cuda_features(output, c->manifest, c->problem, &c->problem->bench[0], c->plan->facts,
-                  c->plan->facts_count, &compiled->features, &compiled->features_count);
+    cuda_features(output, &variant->cubin, c->manifest, c->problem, &c->problem->bench[0],
+                  c->plan->facts, c->plan->facts_count, &compiled->features,
+                  &compiled->features_count);
     struct err ignored = ERR_INIT;
     if (cubin_sizes(&variant->cubin, &code, &constants, &ignored) == 0) {
         fact_list_add(&compiled->features, &compiled->features_count, "code_bytes", (double)code);
@@ -204,9 +120,8 @@ static void add_features(struct compilation *c, const struct nvrtc_output *outpu
                   (double)variant->kernels_count);
 }
 
-static int add_variant(struct compilation *c, const struct nvrtc_input *input,
-                       struct nvrtc_output *output, const uint64_t *values, size_t value_count,
-                       struct err *err)
+static void add_variant(struct compilation *c, const struct nvrtc_input *input,
+                        struct nvrtc_output *output, const uint64_t *values, size_t value_count)
 {
     struct cuda_variant *variant = &c->object.variants[c->object.variants_count++];
 
@@ -214,11 +129,14 @@ static int add_variant(struct compilation *c, const struct nvrtc_input *input,
     variant->values = xcalloc(value_count + 1, sizeof(*values));
     memcpy(variant->values, values, value_count * sizeof(*values));
     variant->values_count = value_count;
-    int rc = take_variant(c, input, output, variant, err);
-    if (rc == 0 && c->object.variants_count == 1) {
+    variant_take(&(struct variant_source){.name = c->name,
+                                          .target = c->plan->target,
+                                          .manifest = c->manifest,
+                                          .compiled = c->compiled},
+                 input, output, variant);
+    if (c->object.variants_count == 1) {
         add_features(c, output, variant);
     }
-    return rc;
 }
 
 // Refuses the source when its variants together have used too much processor time.
@@ -246,11 +164,14 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
                                                      c->plan->role == COMPILE_CANDIDATE &&
                                                      !c->plan->no_machine_code};
     const char *names[NVRTC_NAMES_MAX];
-    struct nvrtc_input input = {.file = c->name, .target = c->plan->target, .name = names};
+    struct nvrtc_input input = {
+        .form = c->form, .file = c->name, .target = c->plan->target, .name = names};
     struct strbuf text = STRBUF_INIT;
 
-    manifest_specialize(c->manifest, c->problem, shape, &text);
-    strbuf_adds(&text, "#line 1\n");
+    if (c->form == FORM_SEALED) {
+        manifest_specialize(c->manifest, c->problem, shape, &text);
+        strbuf_adds(&text, "#line 1\n");
+    }
     strbuf_adds(&text, c->source);
     input.source = text.data;
     input.name_count = kernel_names(c->manifest, names);
@@ -270,7 +191,7 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
     }
     add_seconds(c, report.cpu_seconds);
     if (c->compiled->verdict == VERDICT_NONE) {
-        rc = add_variant(c, &input, &output, values, value_count, err);
+        add_variant(c, &input, &output, values, value_count);
     }
 out:
     nvrtc_output_release(&output);
@@ -388,6 +309,33 @@ static int read_known(struct compilation *c, struct err *err)
     return 0;
 }
 
+// Refuses what the form of a source does not have, before its manifest is read.
+static void check_form(struct compilation *c)
+{
+    const struct bytes *source = &c->plan->source;
+
+    if (c->form == FORM_CUBIN && memchr(source->data, '\0', source->len)) {
+        compile_result_refuse(
+            c->compiled, VERDICT_COMPILE_ERROR,
+            xstrdup("candidate.cubin: it is a bare cubin, which has no launch manifest; write one "
+                    "before it by: { cat FILE.manifest; base64 FILE.cubin; }"));
+    }
+}
+
+// Refuses a line of the manifest that only a source of CUDA C++ can have.
+static void check_specialised(struct compilation *c)
+{
+    for (size_t i = 0; i < c->problem->param_count; i++) {
+        if (c->form != FORM_SEALED && c->manifest->specialized[i]) {
+            compile_result_refuse(
+                c->compiled, VERDICT_COMPILE_ERROR,
+                xasprintf("%s: it was compiled before its cases were known, so it cannot "
+                          "specialize; leave out the line and pass %s as an argument",
+                          c->name, c->problem->param[i].name));
+        }
+    }
+}
+
 static int compile_all(struct compilation *c, struct bytes *ret_object, struct err *err)
 {
     const struct compile_plan *plan = c->plan;
@@ -400,11 +348,19 @@ static int compile_all(struct compilation *c, struct bytes *ret_object, struct e
     if (rc != 0) {
         return rc;
     }
+    check_form(c);
+    if (c->compiled->verdict != VERDICT_NONE) {
+        return 0;
+    }
     struct err why = ERR_INIT;
     if (manifest_parse(
             &c->manifest, (const char *)plan->source.data, plan->source.len, c->name, c->problem,
             plan->role == COMPILE_REFERENCE ? MANIFEST_REFERENCE : MANIFEST_CANDIDATE, &why) != 0) {
         compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR, xstrdup(why.text));
+        return 0;
+    }
+    check_specialised(c);
+    if (c->compiled->verdict != VERDICT_NONE) {
         return 0;
     }
     c->source = xstrndup((const char *)plan->source.data, plan->source.len);
@@ -417,19 +373,29 @@ static int compile_all(struct compilation *c, struct bytes *ret_object, struct e
     return rc == 0 && c->compiled->verdict == VERDICT_NONE ? take_object(c, ret_object, err) : rc;
 }
 
+// What the source is called in sentences. The plan's name is that of a source of CUDA C++.
+static const char *name_of(const struct compile_plan *plan, enum candidate_form form)
+{
+    return form == FORM_PTX     ? "candidate.ptx"
+           : form == FORM_CUBIN ? "candidate.cubin"
+           : plan->name         ? plan->name
+                                : "candidate.cu";
+}
+
 int compile_cuda(const struct compile_plan *plan, struct cuda_jail *jail,
                  struct compile_outcome *ret, struct err *err)
 {
     struct compilation c = {
         .plan = plan,
         .jail = jail,
-        .name = plan->name ? plan->name : "candidate.cu",
+        .form = candidate_form((const char *)plan->source.data, plan->source.len),
         .begin_ns = clock_now_ns(&clock_system),
     };
 
     if (!plan->target || !plan->problem.data) {
         return err_set(err, ERR_INVALID, "the plan has no target or no problem");
     }
+    c.name = name_of(plan, c.form);
     message_init(&compile_outcome_message, ret);
     message_init(&cuda_object_message, &c.object);
     message_init(&cuda_object_message, &c.known);

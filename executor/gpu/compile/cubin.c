@@ -14,6 +14,9 @@
 
 #define FORMAT_SIZED 4
 #define ATTRIBUTE_PARAMETER 0x17
+#define ATTRIBUTE_FRAME 0x11     // of .nv.info: symbol, bytes of stack
+#define ATTRIBUTE_REGISTERS 0x2f // of .nv.info: symbol, registers
+#define SHARED_RESERVED 1024     // bytes of a block that the system takes from sm_90 on
 #define ABI_OF_CUDA_13 8
 
 // Finds the section whose name is the prefix followed by the name.
@@ -196,6 +199,56 @@ int cubin_sizes(const struct bytes *cubin, uint64_t *ret_code, uint64_t *ret_con
         }
     }
     return rc;
+}
+
+static void read_use(const unsigned char *at, uint64_t len, struct cubin_usage *ret)
+{
+    while (len >= 4) {
+        uint64_t size = 4 + (at[0] == FORMAT_SIZED ? (uint64_t)u16_at(at + 2) : 0);
+
+        if (size > len) {
+            return;
+        }
+        if (at[0] == FORMAT_SIZED && size >= 12) {
+            uint32_t value = u32_at(at + 8);
+            uint32_t *most = at[1] == ATTRIBUTE_REGISTERS ? &ret->registers
+                             : at[1] == ATTRIBUTE_FRAME   ? &ret->stack_bytes
+                                                          : NULL;
+            if (most && value > *most) {
+                *most = value;
+            }
+        }
+        at += size;
+        len -= size;
+    }
+}
+
+int cubin_usage(const struct bytes *cubin, struct cubin_usage *ret, struct err *err)
+{
+    struct cubin_view view;
+    unsigned architecture = 0;
+    int rc = cubin_architecture(cubin, &architecture, err);
+
+    if (rc != 0 || (rc = cubin_view_open(cubin, &view, err)) != 0) {
+        return rc;
+    }
+    *ret = (struct cubin_usage){.registers = 0};
+    uint64_t reserved = architecture >= 90 ? SHARED_RESERVED : 0;
+    for (unsigned i = 0; i < view.head.e_shnum; i++) {
+        Elf64_Shdr section;
+
+        if (!cubin_section(&view, i, &section)) {
+            continue;
+        }
+        const char *name = cubin_section_name(&view, &section);
+        if (strcmp(name, ".nv.info") == 0 && cubin_has_bytes(&section)) {
+            read_use(view.data + section.sh_offset, section.sh_size, ret);
+        } else if (cubin_name_begins(name, ".nv.shared.") && section.sh_size > reserved &&
+                   section.sh_size - reserved > ret->shared_bytes) {
+            ret->shared_bytes = section.sh_size - reserved;
+        }
+    }
+    return 0;
 }
 
 bool is_cubin(const struct bytes *image)

@@ -33,6 +33,13 @@ MUST_CHECK int cubin_globals(const struct bytes *cubin, struct cuda_global **lis
 // Copies the name of a function that candidates may not call, if the cubin calls one, to ret;
 // otherwise ret becomes "".
 MUST_CHECK int cubin_forbidden(const struct bytes *cubin, char ret[static 64], struct err *err);
+// The most that a kernel of the cubin takes.
+struct cubin_usage {
+    uint32_t registers;    // of a thread
+    uint32_t stack_bytes;  // of a thread
+    uint64_t shared_bytes; // of a block, static, without what the system takes
+};
+MUST_CHECK int cubin_usage(const struct bytes *cubin, struct cubin_usage *ret, struct err *err);
 // Sums up the bytes of machine code and of constants.
 MUST_CHECK int cubin_sizes(const struct bytes *cubin, uint64_t *ret_code, uint64_t *ret_constants,
                            struct err *err);

@@ -4,6 +4,7 @@
 // launch with the most threads.
 #include "executor/gpu/compile/features.h"
 #include "executor/fact_list.h"
+#include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/compile/sass.h"
 #include <math.h>
 #include <stdio.h>
@@ -144,6 +145,20 @@ static void read_usage(const char *log, struct usage *ret)
     }
 }
 
+// The same of a cubin that no ptxas has reported on, as far as it says so.
+static void read_usage_of_cubin(const struct bytes *cubin, struct usage *ret)
+{
+    struct cubin_usage usage;
+    struct err ignored = ERR_INIT;
+
+    *ret = (struct usage){.registers = 0};
+    if (cubin_usage(cubin, &usage, &ignored) == 0) {
+        ret->registers = usage.registers;
+        ret->stack = usage.stack_bytes;
+        ret->shared = (double)usage.shared_bytes;
+    }
+}
+
 // ---- launches ----
 
 // Returns how many blocks of a launch a multiprocessor runs at once.
@@ -226,23 +241,29 @@ static void add_roofline(const struct problem *problem, const struct shape_case 
     }
 }
 
-void cuda_features(const struct nvrtc_output *output, const struct manifest *manifest,
-                   const struct problem *problem, const struct shape_case *shape,
-                   const struct fact *device, size_t device_count, struct fact **list,
-                   size_t *count)
+void cuda_features(const struct nvrtc_output *output, const struct bytes *cubin,
+                   const struct manifest *manifest, const struct problem *problem,
+                   const struct shape_case *shape, const struct fact *device, size_t device_count,
+                   struct fact **list, size_t *count)
 {
     struct usage usage;
 
-    read_usage(output->log, &usage);
+    if (output->ptx) {
+        read_usage(output->log, &usage);
+        fact_list_add(list, count, "spill_store_bytes", usage.spill_stores);
+        fact_list_add(list, count, "spill_load_bytes", usage.spill_loads);
+        fact_list_add(list, count, "barriers", usage.barriers);
+    } else {
+        read_usage_of_cubin(cubin, &usage);
+    }
     fact_list_add(list, count, "registers", usage.registers);
-    fact_list_add(list, count, "spill_store_bytes", usage.spill_stores);
-    fact_list_add(list, count, "spill_load_bytes", usage.spill_loads);
     fact_list_add(list, count, "stack_bytes", usage.stack);
     fact_list_add(list, count, "shared_static_bytes", usage.shared);
-    fact_list_add(list, count, "barriers", usage.barriers);
     add_launches(&usage, manifest, problem, shape, device, device_count, list, count);
     add_roofline(problem, shape, device, device_count, list, count);
-    add_ptx(output->ptx, list, count);
+    if (output->ptx) {
+        add_ptx(output->ptx, list, count);
+    }
     if (output->sass) {
         sass_features(output->sass, strlen(output->sass), list, count);
     }

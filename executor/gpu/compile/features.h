@@ -12,9 +12,9 @@
 // Appends the features of one compiled variant to the list. Launches are those of the given shape,
 // which is the first benchmark case. `device` are facts about the device, for occupancy and
 // roofline; where one is missing, the features that need it are left out.
-void cuda_features(const struct nvrtc_output *output, const struct manifest *manifest,
-                   const struct problem *problem, const struct shape_case *shape,
-                   const struct fact *device, size_t device_count, struct fact **list,
-                   size_t *count);
+void cuda_features(const struct nvrtc_output *output, const struct bytes *cubin,
+                   const struct manifest *manifest, const struct problem *problem,
+                   const struct shape_case *shape, const struct fact *device, size_t device_count,
+                   struct fact **list, size_t *count);
 
 #endif

@@ -146,6 +146,10 @@ static int spawn(struct cuda_jail *jail, struct err *err)
         !path_inside(&jail->toolkit, jail->toolkit.nvdisasm, spec.nvdisasm)) {
         spec.nvdisasm[0] = '\0';
     }
+    if (!jail->toolkit.nvjitlink ||
+        !path_inside(&jail->toolkit, jail->toolkit.nvjitlink, spec.nvjitlink)) {
+        spec.nvjitlink[0] = '\0';
+    }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "a socket for the compile jail");
     }
@@ -204,6 +208,7 @@ static int put_request(struct cuda_jail *jail, const struct nvrtc_input *input,
     request->cpu_seconds = limits->cpu_seconds;
     request->wall_seconds = limits->wall_seconds;
     request->name_count = (uint32_t)input->name_count;
+    request->form = input->form;
     request->disassemble = limits->disassemble;
     (void)snprintf(request->file, sizeof(request->file), "%s", input->file);
     (void)snprintf(request->target, sizeof(request->target), "%s", input->target);
@@ -245,7 +250,7 @@ static int take_answer(struct cuda_jail *jail, const struct nvrtc_input *input,
     ret->result[sizeof(ret->result) - 1] = '\0';
     ret->log = copy_text(shared->data, log);
     if (ret->compiled) {
-        ret->ptx = copy_text(shared->data + log, ptx);
+        ret->ptx = ptx > 0 ? copy_text(shared->data + log, ptx) : NULL;
         ret->cubin = (struct bytes){.data = xmalloc(cubin + 1), .len = cubin};
         memcpy(ret->cubin.data, shared->data + log + ptx, cubin);
         ret->sass = sass > 0 ? copy_text(shared->data + log + ptx + cubin, sass) : NULL;
@@ -284,6 +289,12 @@ int cuda_jail_compile(struct cuda_jail *jail, const struct nvrtc_input *input,
 
     if (rc != 0) {
         return rc;
+    }
+    if (input->form == FORM_PTX && !jail->toolkit.nvjitlink) {
+        return err_set(err, ERR_UNSUPPORTED,
+                       "this host assembles no PTX: %s has no libnvJitLink.so; install NVIDIA's "
+                       "package libnvjitlink there",
+                       jail->toolkit.root);
     }
     rc = put_request(jail, input, limits, err);
     if (rc != 0) {

@@ -4,6 +4,8 @@
 // text.
 #include "common/clock.h"
 #include "executor/compile_result.h"
+#include "executor/gpu/compile/assembler.h"
+#include "executor/gpu/compile/cubin_text.h"
 #include "executor/gpu/compile/disassemble.h"
 #include "executor/gpu/compile/jail.h"
 #include "executor/gpu/compile/jail_wire.h"
@@ -24,6 +26,7 @@
 
 struct jail_tools {
     struct nvrtc *nvrtc;
+    struct assembler *assembler; // NULL: there is none
     struct disassembler disassembler;
     unsigned char *memory; // shared with the parent
     int words;             // becomes the stderr of the child
@@ -78,13 +81,30 @@ static void add_sass(const struct disassembler *disassembler, struct jail_answer
     }
 }
 
+static int compile_form(const struct jail_tools *tools, const struct nvrtc_input *input,
+                        struct nvrtc_output *ret, struct err *err)
+{
+    switch (input->form) {
+    case FORM_PTX:
+        return tools->assembler
+                   ? assembler_assemble(tools->assembler, input, ret, err)
+                   : err_set(err, ERR_UNSUPPORTED, "libnvJitLink.so cannot be loaded in the jail");
+    case FORM_CUBIN:
+        cubin_text_unpack(input, ret);
+        return 0;
+    default:
+        return nvrtc_compile(tools->nvrtc, input, ret, err);
+    }
+}
+
 static void compile_one(const struct jail_tools *tools)
 {
     uint64_t start_ns = clock_now_ns(&clock_system);
     struct jail_request *request = (struct jail_request *)tools->memory;
     struct jail_answer *answer = jail_answer_of(tools->memory);
     const char *names[NVRTC_NAMES_MAX];
-    struct nvrtc_input input = {.source = request->source,
+    struct nvrtc_input input = {.form = (enum candidate_form)request->form,
+                                .source = request->source,
                                 .file = request->file,
                                 .target = request->target,
                                 .name = names,
@@ -102,8 +122,7 @@ static void compile_one(const struct jail_tools *tools)
     (void)dup2(tools->words, STDERR_FILENO);
     struct nvrtc_output output = {.compiled = false};
     struct err err = ERR_INIT;
-    if (sandbox_limit(&limits, &err) != 0 ||
-        nvrtc_compile(tools->nvrtc, &input, &output, &err) != 0) {
+    if (sandbox_limit(&limits, &err) != 0 || compile_form(tools, &input, &output, &err) != 0) {
         answer->error = 1;
         (void)snprintf(answer->error_text, sizeof(answer->error_text), "%.500s", err.text);
     } else {
@@ -183,6 +202,9 @@ static void toolkit_inside(const struct zygote_child *child, const struct jail_s
     *ret = (struct toolkit){.root = xstrdup(root),
                             .nvrtc = xasprintf("%s/%s", root, spec->nvrtc),
                             .include = xasprintf("%s/include", root)};
+    if (spec->nvjitlink[0] != '\0') {
+        ret->nvjitlink = xasprintf("%s/%s", root, spec->nvjitlink);
+    }
     if (spec->nvdisasm[0] != '\0') {
         ret->nvdisasm = xasprintf("%s/%s", root, spec->nvdisasm);
     }
@@ -212,16 +234,21 @@ static int warm_up(struct nvrtc *nvrtc, struct err *err)
     return rc;
 }
 
+// An assembler that cannot be loaded costs PTX alone, and is said when there is some.
 static int set_up(const struct zygote_child *child, const struct toolkit *toolkit,
-                  struct nvrtc **ret, struct err *err)
+                  struct jail_tools *tools, struct err *err)
 {
     int rc = confine(child, child->context, err);
+    struct err ignored = ERR_INIT;
 
     if (rc != 0) {
         return rc;
     }
-    rc = nvrtc_open(ret, toolkit, err);
-    return rc == 0 ? warm_up(*ret, err) : rc;
+    if (toolkit->nvjitlink && assembler_open(&tools->assembler, toolkit, &ignored) != 0) {
+        tools->assembler = NULL;
+    }
+    rc = nvrtc_open(&tools->nvrtc, toolkit, err);
+    return rc == 0 ? warm_up(tools->nvrtc, err) : rc;
 }
 
 int cuda_jail_child(const struct zygote_child *child)
@@ -245,7 +272,7 @@ int cuda_jail_child(const struct zygote_child *child)
     tools.disassembler.file = child->sandbox->off ? xasprintf("/tmp/kcast-%d.cubin", getpid())
                                                   : SANDBOX_DIR "/candidate.cubin";
     struct err err = ERR_INIT;
-    int rc = set_up(child, &toolkit, &tools.nvrtc, &err);
+    int rc = set_up(child, &toolkit, &tools, &err);
     struct jail_status status = {.status = 0};
     (void)snprintf(status.text, sizeof(status.text), "%.250s", err.text);
     if (write(child->fd[0], &status, sizeof(status)) == sizeof(status) && rc == 0) {

@@ -22,7 +22,8 @@
 // What the compile server is told when it is cloned. Its descriptor 0 is the socket, 1 the memory,
 // 2 the file that becomes the stderr of its children.
 struct jail_spec {
-    char nvrtc[256], nvdisasm[256]; // paths relative to the toolkit; nvdisasm may be ""
+    // Paths relative to the toolkit; all but the first may be "".
+    char nvrtc[256], nvjitlink[256], nvdisasm[256];
 };
 
 struct jail_request {
@@ -30,6 +31,7 @@ struct jail_request {
     uint64_t memory;     // see struct cuda_jail_limits
     double cpu_seconds, wall_seconds;
     uint32_t name_count;
+    uint32_t form; // enum candidate_form
     uint32_t disassemble;
     char file[80];
     char target[32];

@@ -271,9 +271,7 @@ static int compile_program(struct nvrtc *n, nvrtc_program program, const struct 
     return out->compiled ? take_output(n, program, input, out, err) : 0;
 }
 
-// Returns the option for the target. Instructions that only Hopper has (wgmma, setmaxnreg) need the
-// target with the letter "a".
-static char *architecture(const char *target)
+char *nvrtc_architecture(const char *target)
 {
     return xasprintf("-arch=%s%s", target, strcmp(target, "sm_90") == 0 ? "a" : "");
 }
@@ -282,7 +280,7 @@ int nvrtc_compile(struct nvrtc *n, const struct nvrtc_input *input, struct nvrtc
                   struct err *err)
 {
     const char *text[ARRAY_LEN(headers)], *name[ARRAY_LEN(headers)];
-    char *arch = architecture(input->target);
+    char *arch = nvrtc_architecture(input->target);
     const char *const option[] = {arch,
                                   "-std=c++17",
                                   "--ptxas-options=-v",

@@ -8,6 +8,7 @@
 #include "common/err.h"
 #include "common/mem.h"
 #include "executor/gpu/compile/toolkit.h"
+#include "problem/candidate_form.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -20,11 +21,12 @@ MUST_CHECK int nvrtc_open(struct nvrtc **ret, const struct toolkit *toolkit, str
 void nvrtc_close(struct nvrtc *nvrtc); // NULL is fine
 
 struct nvrtc_input {
-    const char *source;      // NUL-terminated
-    const char *file;        // name of the source in messages: "candidate.cu"
-    const char *target;      // "sm_90"
-    const char *const *name; // name expressions of the kernels: "scale<128>"
-    size_t name_count;       // at most NVRTC_NAMES_MAX
+    enum candidate_form form; // of the source; NVRTC itself compiles FORM_SEALED only
+    const char *source;       // NUL-terminated
+    const char *file;         // its name of the source in messages: "candidate.cu"
+    const char *target;       // "sm_90"
+    const char *const *name;  // name expressions of the kernels: "scale<128>"
+    size_t name_count;        // at most NVRTC_NAMES_MAX
 };
 
 // The result of one compilation. The caller releases it with nvrtc_output_release.
@@ -33,8 +35,8 @@ struct nvrtc_output {
     char result[160];   // not compiled: what NVRTC calls it, "NVRTC_ERROR_COMPILATION"
     char *log;          // the compiler's messages and ptxas's table of registers and spills
     struct bytes cubin; // this and all below: only when compiled
-    char *ptx;
-    char *sass;                    // disassembly of the cubin; NULL: none. Only the jail makes it.
+    char *ptx;          // NULL: it was a cubin from the start
+    char *sass;         // disassembly of the cubin; NULL: none. Only the jail makes it.
     char *symbol[NVRTC_NAMES_MAX]; // mangled name of each kernel, in the order of input->name
 };
 
@@ -42,6 +44,9 @@ struct nvrtc_output {
 MUST_CHECK int nvrtc_compile(struct nvrtc *nvrtc, const struct nvrtc_input *input,
                              struct nvrtc_output *ret, struct err *err);
 void nvrtc_output_release(struct nvrtc_output *output);
+// Returns the option for the target, for the caller to free. Instructions that only Hopper has
+// (wgmma, setmaxnreg) need the target with the letter "a".
+char *nvrtc_architecture(const char *target);
 
 // Describes the machine's toolkit: "nvrtc 13.0, nvdisasm" or "nvrtc 13.0, no nvdisasm". The caller
 // frees *ret.

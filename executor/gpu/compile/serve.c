@@ -29,7 +29,7 @@ static int make(struct server *server, const struct compile_plan *plan,
 {
     const struct bytes *source = &plan->source;
 
-    return candidate_form((const char *)source->data, source->len) == FORM_SEALED
+    return candidate_is_sealed(candidate_form((const char *)source->data, source->len))
                ? compile_cuda(plan, &server->jail, outcome, err)
                : record_cuda(plan, &server->recorder, outcome, err);
 }

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-// Returns the real path of libnvrtc.so.N in a toolkit, with the greatest N in the first folder that
-// has one. The caller frees it. NULL when there is none.
-static char *find_nvrtc(const char *root)
+// Returns the real path of NAME.so.N in a toolkit, with the greatest N in the first folder that has
+// one. The caller frees it. NULL when there is none.
+static char *find_library(const char *root, const char *name)
 {
     static const char *const folder[] = {"lib64", "lib", "targets/x86_64-linux/lib",
                                          "targets/sbsa-linux/lib"};
@@ -18,7 +18,7 @@ static char *find_nvrtc(const char *root)
 
     for (size_t i = 0; i < ARRAY_LEN(folder) && !found; i++) {
         for (int version = 14; version >= 12 && !found; version--) {
-            char *path = xasprintf("%s/%s/libnvrtc.so.%d", root, folder[i], version);
+            char *path = xasprintf("%s/%s/%s.so.%d", root, folder[i], name, version);
 
             if (file_exists(path)) {
                 found = realpath(path, NULL);
@@ -38,7 +38,7 @@ static bool try_root(struct toolkit *toolkit, const char *root)
         return false;
     }
     header = xasprintf("%s/include/cuda_fp16.h", real);
-    toolkit->nvrtc = file_exists(header) ? find_nvrtc(real) : NULL;
+    toolkit->nvrtc = file_exists(header) ? find_library(real, "libnvrtc") : NULL;
     free(header);
     if (!toolkit->nvrtc) {
         free(real);
@@ -46,6 +46,7 @@ static bool try_root(struct toolkit *toolkit, const char *root)
     }
     toolkit->root = real;
     toolkit->include = xasprintf("%s/include", real);
+    toolkit->nvjitlink = find_library(real, "libnvJitLink");
     toolkit->nvdisasm = xasprintf("%s/bin/nvdisasm", real);
     if (access(toolkit->nvdisasm, X_OK) != 0) {
         free(toolkit->nvdisasm);
@@ -124,6 +125,7 @@ void toolkit_release(struct toolkit *toolkit)
     free(toolkit->root);
     free(toolkit->nvrtc);
     free(toolkit->include);
+    free(toolkit->nvjitlink);
     free(toolkit->nvdisasm);
     *toolkit = (struct toolkit){.root = NULL};
 }

@@ -1,5 +1,5 @@
-// Finding the CUDA compiler on this machine: NVRTC, its headers and the disassembler. The jail and
-// the probe call it. It loads nothing.
+// Finding the CUDA compiler on this machine: NVRTC, its headers, the assembler and the
+// disassembler. The jail and the probe call it. It loads nothing.
 #ifndef EXECUTOR_GPU_COMPILE_TOOLKIT_H
 #define EXECUTOR_GPU_COMPILE_TOOLKIT_H
 
@@ -7,10 +7,11 @@
 
 // All paths are absolute and without links.
 struct toolkit {
-    char *root;     // "/usr/local/cuda-13.0": the folder that a jail must be able to read
-    char *nvrtc;    // path of libnvrtc.so.*
-    char *include;  // folder with cuda_fp16.h
-    char *nvdisasm; // path of the disassembler; NULL: this toolkit has none
+    char *root;      // "/usr/local/cuda-13.0": the folder that a jail must be able to read
+    char *nvrtc;     // path of libnvrtc.so.*
+    char *include;   // folder with cuda_fp16.h
+    char *nvjitlink; // path of libnvJitLink.so.*, which assembles PTX; NULL: there is none
+    char *nvdisasm;  // path of the disassembler; NULL: this toolkit has none
 };
 
 // Looks in $KCAST_CUDA_HOME, $CUDA_HOME, /usr/local/cuda, the highest /usr/local/cuda-*, and in the
