@@ -93,6 +93,33 @@ static int check_architecture(const struct variant_source *of, const struct byte
     return rc;
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// A driver finds one variable of a name. Another one of the same would not be put back before each
+// launch; no compiler makes such of one source.
+static int check_names(const struct cuda_variant *variant, struct err *err)
+{
+    size_t count = variant->globals_count;
+    const char **name = xcalloc(count + 1, sizeof(*name));
+    int rc = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        name[i] = variant->globals[i].symbol;
+    }
+    qsort(name, count, sizeof(*name), by_text);
+    for (size_t i = 1; i < count && rc == 0; i++) {
+        if (strcmp(name[i - 1], name[i]) == 0) {
+            rc = err_set(err, ERR_INVALID, "the compiled code has two variables called %.80s",
+                         name[i]);
+        }
+    }
+    free(name);
+    return rc;
+}
+
 // Fills the variant with what its cubin says.
 static int read_variant(const struct variant_source *of, const struct nvrtc_input *input,
                         const struct nvrtc_output *output, struct cuda_variant *variant,
@@ -114,11 +141,11 @@ static int read_variant(const struct variant_source *of, const struct nvrtc_inpu
             of->compiled, VERDICT_REJECTED,
             xasprintf("it calls %s, which sealed candidates may not use", forbidden));
     }
-    rc = take_kernels(of, input, output, variant, err);
-    if (rc != 0) {
-        return rc;
+    rc = cubin_globals(&variant->cubin, &variant->globals, &variant->globals_count, err);
+    if (rc == 0) {
+        rc = check_names(variant, err);
     }
-    return cubin_globals(&variant->cubin, &variant->globals, &variant->globals_count, err);
+    return rc == 0 ? take_kernels(of, input, output, variant, err) : rc;
 }
 
 void variant_take(const struct variant_source *of, const struct nvrtc_input *input,

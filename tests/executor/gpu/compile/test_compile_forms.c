@@ -181,6 +181,13 @@ static void a_cubin_that_a_driver_should_not_see_is_a_compile_error(void **state
     section[4].sh_size = 1 << 20; // .nv.global
     bad_cubins(state, &cubin, "1048576 bytes of memory that belong to no variable");
     bytes_clear(&cubin);
+    cubin = gpu_cubin("scale", "v");
+    head = (Elf64_Ehdr *)(void *)cubin.data;
+    section = (Elf64_Shdr *)(void *)(cubin.data + head->e_shoff);
+    Elf64_Sym *symbol = (Elf64_Sym *)(void *)(cubin.data + section[5].sh_offset);
+    symbol[1] = symbol[2]; // in the place of the kernel's
+    bad_cubins(state, &cubin, "the compiled code has two variables called v");
+    bytes_clear(&cubin);
     cubin = gpu_cubin("other", NULL);
     bad_cubins(state, &cubin, "candidate.cubin: the compiled code has no kernel scale");
     bytes_clear(&cubin);
