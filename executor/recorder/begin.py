@@ -22,14 +22,19 @@ import importlib.util
 import inspect
 import json
 import os
+import re
 import resource
+import shutil
 import signal
 import socket
 import stat
 import struct
 import subprocess
 import sys
+import threading
+import time
 import traceback
+import types
 
 SOURCE = "candidate.py"
 WARM_UPS = 3
