@@ -20,10 +20,12 @@ import contextlib
 import ctypes
 import importlib.util
 import inspect
+import itertools
 import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import socket

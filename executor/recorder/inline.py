@@ -25,6 +25,7 @@ STAND_INS = {
 # What PyTorch gives nvcc, and the arguments of load_inline that change nothing here.
 NVCC_FLAGS = ["-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
               "-D__CUDA_NO_HALF2_OPERATORS__", "--expt-relaxed-constexpr"]
+NAMED = {"HALVES": r"half|bfloat16", "CUBLAS": r"CUDABlas|cublas"}  # headers of CUDA's that take long, and are parsed where the sources say so
 NEUTRAL = {"verbose", "with_cuda", "with_pytorch_error_handling", "keep_intermediates", "use_pch", "is_python_module"}
 
 
@@ -232,8 +233,7 @@ class Inline:
 
     def __init__(self, torch, target):
         self.torch, self.target, self.notes, self.made, self.bridge = torch, target, [], {}, Bridge(torch)
-        self.folder = os.path.join(os.getcwd(), "load_inline")
-        self.real = None
+        self.folder, self.number, self.real = os.path.join(os.getcwd(), "load_inline"), itertools.count(), None
 
     def install(self):
         from torch.utils import cpp_extension
@@ -277,14 +277,13 @@ class Inline:
         key = repr((name, cpp_sources, cuda_sources, functions, sorted(options.items(), key=str)))
         if key not in self.made:
             folder = self.write(cpp_sources, cuda_sources, functions, options.get("no_implicit_headers"))
-            library = self.build(name, folder, text, bool(cuda_sources), {key: as_list(value) for key, value in options.items()
-                                                                          if key.startswith("extra_")})
+            library = self.build(name, folder, text, bool(cuda_sources), options)
             self.made[key] = self.bridge.module(library, name, functions)
         return self.made[key]
 
     def write(self, cpp_sources, cuda_sources, functions, bare):
         """Writes the headers, and the sources as load_inline does."""
-        folder = os.path.join(self.folder, str(len(self.notes)))
+        folder = os.path.join(self.folder, str(next(self.number)))
         os.makedirs(folder)
         for name, text in HEADERS.items():
             self.put("include/kcast/" + name, text)
@@ -304,32 +303,33 @@ class Inline:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def build(self, name, folder, text, with_cuda, extra):
+    def build(self, name, folder, text, with_cuda, options):
         """Compiles both files side by side, and links them. Returns the library's path."""
         nvcc = shutil.which("nvcc")
         if nvcc is None:
             raise Unfit("this host has no nvcc")
         home = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
-        includes = [f"-I{self.folder}/include"] + [f"-I{each}" for each in extra.get("extra_include_paths", [])]
-        halves = ["-DKCAST_HALVES"] if re.search(r"half|bfloat16", text) else []
-        common = includes + [f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
 
-        def standard(flags):
-            return [] if any(each.startswith(("-std", "--std")) for each in flags) else ["-std=c++17"]
+        def flags(of):  # which load_inline gives to a shell
+            return shlex.split(" ".join(as_list(options.get(of))))
 
-        flags = extra.get("extra_cflags", [])
-        commands = [["g++", *common, f"-I{home}/include", "-fPIC", "-fvisibility=hidden", *standard(flags), *flags,
-                     "-c", "main.cpp", "-o", "main.o"]]
+        def standard(given):
+            return [] if any(each.startswith(("-std", "--std")) for each in given) else ["-std=c++17"]
+
+        common = [f"-I{self.folder}/include", *[f"-I{os.path.abspath(each)}" for each in as_list(options.get("extra_include_paths")) if each],
+                  f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
+        common += [f"-DKCAST_{what}" for what, words in NAMED.items() if re.search(words, text)]
+        own = flags("extra_cflags")
+        commands = [["g++", *common, f"-I{home}/include", "-fPIC", "-fvisibility=hidden", *standard(own), *own, "-c", "main.cpp", "-o", "main.o"]]
         if with_cuda:
-            flags = extra.get("extra_cuda_cflags", [])
-            arch = [] if any("arch" in each or "gencode" in each for each in flags) else [f"-arch={self.target}"]
-            commands.append([nvcc, *common, *halves, *NVCC_FLAGS, "-O3", *arch, "-Xcompiler", "-fPIC,-fvisibility=hidden", *standard(flags), *flags,
+            own = flags("extra_cuda_cflags")
+            arch = [] if any("arch" in each or "gencode" in each for each in own) else [f"-arch={self.target}"]
+            commands.append([nvcc, *common, *NVCC_FLAGS, "-O3", *arch, "-Xcompiler", "-fPIC,-fvisibility=hidden", *standard(own), *own,
                              "-c", "cuda.cu", "-o", "cuda.o"])
         self.start(folder, commands)
-        objects = ["main.o"] + ["cuda.o"] * with_cuda
         libraries = [f"{home}/lib64", f"{home}/lib"]
-        self.start(folder, [["g++", "-shared", *objects, "-o", "made.so", *[f"-L{each}" for each in libraries],
-                             *[f"-Wl,-rpath,{each}" for each in libraries], *extra.get("extra_ldflags", []), *["-lcudart"] * with_cuda]])
+        self.start(folder, [["g++", "-shared", "main.o", *["cuda.o"] * with_cuda, "-o", "made.so", *[f"-L{each}" for each in libraries],
+                             *[f"-Wl,-rpath,{each}" for each in libraries], *flags("extra_ldflags"), "-lcudart"]])
         return os.path.join(folder, "made.so")
 
     @staticmethod

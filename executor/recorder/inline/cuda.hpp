@@ -2,6 +2,9 @@
 #pragma once
 #include "kcast/tensor.hpp"
 #include <cuda_runtime_api.h>
+#ifdef KCAST_CUBLAS // the candidate's text names it
+#include <cublas_v2.h>
+#endif
 
 #define C10_CUDA_CHECK(call)                                                                       \
     do {                                                                                           \
@@ -115,6 +118,22 @@ inline cudaDeviceProp *getCurrentDeviceProperties()
 }
 
 inline int warp_size() { return 32; }
+
+#ifdef KCAST_CUBLAS
+// PyTorch's own handle, which is on the current stream.
+inline cublasHandle_t getCurrentCUDABlasHandle()
+{
+    int64_t handle = kcast::ask("cuda.current_blas_handle", {});
+
+    return reinterpret_cast<cublasHandle_t>(static_cast<uintptr_t>(handle));
+}
+#define TORCH_CUDABLAS_CHECK(call)                                                                 \
+    do {                                                                                           \
+        const cublasStatus_t kcast_status = (call);                                                \
+        TORCH_CHECK(kcast_status == CUBLAS_STATUS_SUCCESS, "CUDA error: cuBLAS status ",           \
+                    kcast_status);                                                                 \
+    } while (0)
+#endif
 
 template <class T> T ceil_div(T a, T b) { return (a + b - 1) / b; }
 } // namespace cuda

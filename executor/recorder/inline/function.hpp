@@ -48,6 +48,11 @@ inline Tensor arange(const Scalar &start, const Scalar &end, const TensorOptions
 {
     return make("arange", options, start, end);
 }
+inline Tensor arange(const Scalar &start, const Scalar &end, const Scalar &step,
+                     const TensorOptions &options = {})
+{
+    return make("arange", options, start, end, step);
+}
 inline Tensor empty_strided(IntArrayRef size, IntArrayRef stride, const TensorOptions &options = {})
 {
     return make("empty_strided", options, size, stride);
