@@ -168,25 +168,34 @@ template <class T> struct Stored<c10::ArrayRef<T>> {
 template <class T>
 using Kept = typename Stored<std::remove_cv_t<std::remove_reference_t<T>>>::type;
 
+// What Python takes for a number of this type: a tensor of one element, and for bool any number.
+inline Value number_of(const Value &value, bool is_bool, bool is_integral)
+{
+    Value made = value;
+
+    if (value.kind == TENSOR) {
+        const at::Tensor one = tensor_of(value);
+
+        if (is_bool) {
+            made = Argument(static_cast<bool>(ask(".__bool__", {one})));
+        } else if (is_integral) {
+            made = Argument(static_cast<int64_t>(ask(".__index__", {one})));
+        } else {
+            made = Argument(ask(".__float__", {one}).scalar().toDouble());
+        }
+    } else if (is_bool && (value.kind == NONE || value.kind == INT || value.kind == FLOAT)) {
+        made = Argument(value.kind == FLOAT ? value.f != 0 : value.i != 0);
+    }
+    return made;
+}
+
 template <class T> bool take_argument(const Value &value, T &out)
 {
-    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
-        if (value.kind == TENSOR) { // of one element, which Python takes for a number
-            at::Tensor one;
-            Value number = {};
-
-            (void)take(value, one);
-            if constexpr (std::is_integral_v<T>) {
-                number.kind = INT;
-                number.i = ask(".__index__", {one});
-            } else {
-                number.kind = FLOAT;
-                number.f = ask(".__float__", {one}).scalar().toDouble();
-            }
-            return take(number, out);
-        }
+    if constexpr (std::is_arithmetic_v<T>) {
+        return take(number_of(value, std::is_same_v<T, bool>, std::is_integral_v<T>), out);
+    } else {
+        return take(value, out);
     }
-    return take(value, out);
 }
 
 template <class R, class... P, size_t... I>
@@ -228,10 +237,12 @@ int run(const char *name, R (*function)(P...), const Value *values, int64_t coun
         return 2;
     } catch (const c10::Error &error) {
         host->fail(error.python_name(), error.what());
+    } catch (const std::out_of_range &error) {
+        host->fail("IndexError", error.what());
     } catch (const std::exception &error) {
         host->fail("RuntimeError", error.what());
     } catch (...) {
-        host->fail("RuntimeError", "something was thrown that is no std::exception");
+        host->fail("RuntimeError", "Caught an unknown exception!");
     }
     return 1;
 }

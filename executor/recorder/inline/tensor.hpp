@@ -111,9 +111,9 @@ class Tensor {
     }
     int64_t numel() const
     {
-        int64_t count = 1;
+        int64_t count = of ? 1 : 0;
 
-        for (int64_t extent : sizes()) {
+        for (int64_t extent : of ? sizes() : IntArrayRef()) {
             count *= extent;
         }
         return count;

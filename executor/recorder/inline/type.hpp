@@ -160,6 +160,7 @@ class Device {
     DeviceIndex number;
 
   public:
+    Device() : Device(DeviceType::CPU) {}
     Device(DeviceType type, DeviceIndex index = -1) : kind(type), number(index) {}
     Device(const std::string &text) : kind(DeviceType::CPU), number(-1)
     {
