@@ -15,9 +15,9 @@ FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_la
 # The headers of PyTorch's that ours stand in for.
 STAND_INS = {
     "tensor": ("torch/extension.h torch/torch.h torch/types.h torch/all.h ATen/ATen.h ATen/Tensor.h ATen/core/Tensor.h ATen/Dispatch.h "
-               "ATen/Functions.h ATen/TensorUtils.h ATen/AccumulateType.h ATen/OpMathType.h ATen/core/TensorAccessor.h c10/core/ScalarType.h "
+               "ATen/Functions.h ATen/AccumulateType.h ATen/OpMathType.h ATen/core/TensorAccessor.h c10/core/ScalarType.h "
                "c10/core/Device.h c10/core/TensorOptions.h c10/core/Scalar.h c10/util/Exception.h c10/util/ArrayRef.h c10/util/Half.h "
-               "c10/util/BFloat16.h c10/util/Optional.h c10/util/irange.h c10/macros/Macros.h").split(),
+               "c10/util/BFloat16.h c10/util/Optional.h c10/macros/Macros.h").split(),
     "cuda": ("ATen/cuda/CUDAContext.h ATen/cuda/CUDAContextLight.h ATen/cuda/Exceptions.h ATen/cuda/CUDAUtils.h ATen/cuda/DeviceUtils.cuh "
              "ATen/cuda/CUDADevice.h ATen/ceil_div.h c10/cuda/CUDAStream.h c10/cuda/CUDAGuard.h c10/cuda/CUDAException.h "
              "c10/cuda/CUDAFunctions.h c10/cuda/CUDAMacros.h torch/cuda.h").split()}
@@ -225,7 +225,7 @@ def first_error(text):
     """The line of a compiler's output that says what is wrong."""
     lines = [line.strip() for line in text.splitlines()]
     found = [line for line in lines if re.search(r"\berror\b|undefined (symbol|reference)", line) and not line.startswith(("FAILED", "ninja:"))]
-    return (found or [line for line in lines if line] or ["no reason is known"])[0]
+    return found[0] if found else ([""] + [line for line in lines if line])[-1] or "no reason is known"
 
 
 class Inline:

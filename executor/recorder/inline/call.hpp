@@ -18,6 +18,11 @@ struct Argument : Value {
     Argument(double from) : Argument(FLOAT, 0) { f = from; }
     Argument(c10::ScalarType from) : Argument(DTYPE, static_cast<int64_t>(from)) {}
     Argument(c10::MemoryFormat from) : Argument(FORMAT, static_cast<int64_t>(from)) {}
+    Argument(const char *from) : Argument(TEXT, 0)
+    {
+        p = from;
+        count = static_cast<int64_t>(strlen(from));
+    }
     Argument(const c10::Device &from) : Argument(DEVICE, from.index())
     {
         count = static_cast<int64_t>(from.type());

@@ -82,6 +82,53 @@ inline Tensor linear(const Tensor &input, const Tensor &weight,
     return kcast::ask("nn.functional.linear", {input, weight, bias});
 }
 
+inline Tensor einsum(const std::string &equation, const std::vector<Tensor> &operands)
+{
+    return kcast::ask("einsum", {equation.c_str(), operands});
+}
+inline Tensor gelu(const Tensor &self, const char *approximate = "none")
+{
+    return kcast::ask("nn.functional.gelu", {self, kcast::named("approximate", approximate)});
+}
+inline Tensor silu(const Tensor &self) { return kcast::ask("nn.functional.silu", {self}); }
+inline Tensor pow(const Tensor &self, const Scalar &exponent) { return self.pow(exponent); }
+inline Tensor clamp(const Tensor &self, const optional<Scalar> &least,
+                    const optional<Scalar> &most = nullopt)
+{
+    return self.clamp(least, most);
+}
+
+#define KCAST_CONVOLUTION(name)                                                                    \
+    inline Tensor name(const Tensor &input, const Tensor &weight,                                  \
+                       const optional<Tensor> &bias = nullopt, IntArrayRef stride = 1,             \
+                       IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1)      \
+    {                                                                                              \
+        return kcast::ask(#name, {input, weight, bias, stride, padding, dilation, groups});        \
+    }
+KCAST_CONVOLUTION(conv1d)
+KCAST_CONVOLUTION(conv2d)
+KCAST_CONVOLUTION(conv3d)
+#undef KCAST_CONVOLUTION
+
+// No gradients are recorded until this goes.
+class NoGradGuard {
+    bool before = kcast::ask("is_grad_enabled", {});
+
+  public:
+    NoGradGuard() { (void)kcast::ask("_C._set_grad_enabled", {false}); }
+    NoGradGuard(const NoGradGuard &) = delete;
+    NoGradGuard &operator=(const NoGradGuard &) = delete;
+    ~NoGradGuard()
+    {
+        if (before) {
+            try {
+                (void)kcast::ask("_C._set_grad_enabled", {true});
+            } catch (const kcast::Raised &) { // which the interpreter keeps, and raises no more
+            }
+        }
+    }
+};
+
 #define KCAST_FUNCTION(name)                                                                       \
     inline Tensor name(const Tensor &self) { return kcast::ask(#name, {self}); }
 KCAST_FUNCTION(abs)

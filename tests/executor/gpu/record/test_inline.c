@@ -1,6 +1,6 @@
 // Candidates with load_inline: what is compiled against the headers that stand in for PyTorch's
-// (executor/recorder/inline), by the host's compiler; what those functions take, give and throw; and
-// what is left to PyTorch's own load_inline. The candidates are in tests/data/inline, and hold
+// (executor/recorder/inline), by the host's compiler; what those functions take, give and throw;
+// and what is left to PyTorch's own load_inline. The candidates are in tests/data/inline, and hold
 // themselves what they expect of their functions.
 #include "common/file.h"
 #include "executor/gpu/record/recorder.h"
