@@ -276,9 +276,14 @@ class Inline:
             raise Unfit("the sources bind their functions themselves")
         key = repr((name, cpp_sources, cuda_sources, functions, sorted(options.items(), key=str)))
         if key not in self.made:
-            folder = self.write(cpp_sources, cuda_sources, functions, options.get("no_implicit_headers"))
-            library = self.build(name, folder, text, bool(cuda_sources), options)
-            self.made[key] = self.bridge.module(library, name, functions)
+            try:
+                folder = self.write(cpp_sources, cuda_sources, functions, options.get("no_implicit_headers"))
+                library = self.build(name, folder, text, bool(cuda_sources), options)
+                self.made[key] = self.bridge.module(library, name, functions)
+            except (Unfit, OSError) as error:  # a candidate that compiles at each call waits for it once
+                self.made[key] = error
+        if isinstance(self.made[key], Exception):
+            raise self.made[key]
         return self.made[key]
 
     def write(self, cpp_sources, cuda_sources, functions, bare):

@@ -6,6 +6,16 @@
 #include "executor/gpu/record/recorder.h"
 #include "tests/executor/gpu/record/recorder_fixture.h"
 
+#define COMPILING 300.0 // seconds of processor time, for compilers of C++ on a slow machine
+
+static int set_up(void **state)
+{
+    int rc = recorder_set_up(state);
+
+    ((struct recorder_fixture *)*state)->plan.max_seconds = COMPILING;
+    return rc;
+}
+
 static const struct compiled *record_file(struct recorder_fixture *f, const char *name,
                                           enum verdict verdict, const char *words)
 {
@@ -107,5 +117,5 @@ int main(void)
         cmocka_unit_test(device_code_is_compiled_for_the_target),
     };
 
-    return cmocka_run_group_tests(tests, recorder_set_up, recorder_tear_down);
+    return cmocka_run_group_tests(tests, set_up, recorder_tear_down);
 }
