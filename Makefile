@@ -303,7 +303,11 @@ RECORDER := $(B)/executor/recorder/recorder.so $(B)/executor/recorder/record.py
 $(B)/executor/recorder/recorder.so: $(wildcard executor/recorder/*.[ch]) Makefile
 	@mkdir -p $(@D)
 	$(Q)echo "  CC   $@" && $(CC) -std=gnu11 -D_GNU_SOURCE -I. $(WARN) -O2 -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -ldl -lpthread
-$(B)/executor/recorder/record.py: $(addprefix executor/recorder/,begin.py graph.py candidate.py record.py serve.py)
+INLINE := $(wildcard executor/recorder/inline/*.hpp)
+$(B)/executor/recorder/headers.py: $(INLINE) Makefile
+	@mkdir -p $(@D)
+	$(Q){ printf '\n\nHEADERS = {}\n' && for f in $(INLINE); do printf "HEADERS['%s'] = r'''" "$${f##*/}" && cat $$f && echo "'''" || exit 1; done; } >$@
+$(B)/executor/recorder/record.py: $(addprefix executor/recorder/,begin.py graph.py candidate.py) $(B)/executor/recorder/headers.py $(addprefix executor/recorder/,inline.py record.py serve.py)
 	@mkdir -p $(@D)
 	$(Q)cat $^ >$@
 $(B)/executor/gpu/record/recorder.o: CPPFLAGS += -DRECORDER_LIBRARY_FILE='"$(B)/executor/recorder/recorder.so"' -DRECORDER_SCRIPT_FILE='"$(B)/executor/recorder/record.py"'
