@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Candidates in Python and with host launchers on a real GPU: each of tests/gpu/recorded has the verdict that its second line, or first,
-# expects; twenty Triton kernels are measured, and said is how many a second; so is how much speedups of the same candidate differ; two
-# clients search a folder of Triton kernels, one of them is killed and goes on, and none is measured twice; a problem whose baseline is
-# PyTorch's is checked with its mutants. Nothing of ours may be left afterwards. Needs PyTorch and Triton, and nvcc for two of the
-# candidates.
+# expects; launches on four streams are faster than the same ones in turn; twenty Triton kernels are measured, and said is how many a
+# second; so is how much speedups of the same candidate differ; two clients search a folder of Triton kernels, one of them is killed and
+# goes on, and none is measured twice; a problem whose baseline is PyTorch's is checked with its mutants. Nothing of ours may be left
+# afterwards. Needs PyTorch and Triton, and nvcc for two of the candidates.
 #   tests/gpu/recorded.sh BIN WORK PROBLEMS     programs of a bundle; a folder for state and logs. Last line: "N passed, N failed".
 # Those with load_inline have a line "# Compiled: HOW", which is what the log of their job must say; printed is how long it took.
 # KCAST_RECORDED: patterns of names, default all. KCAST_INLINE=1: the one that needs PyTorch's headers, which takes 40 s and more of
@@ -118,6 +118,13 @@ P
 spread "$here/softmax-torch.py"
 spread "$here/softmax-triton.py"
 spread "$problems/softmax/template.cu" -D KEEP=2 -D THREADS=256 -D ROWS=1 -D VEC=4 -D ITEMS=8 -D EXP=1 -D LONG=1
+
+# The same four launches beside each other and one after the other: each leaves most of the GPU idle.
+speedup() { kcast --json measure --fresh "$problems/softmax" "$1" 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)["speedup"])'; }
+sed 's/^STREAMS = 4$/STREAMS = 1/' "$here/softmax-streams.py" >"$work/softmax-in-turn.py"
+beside=$(speedup "$here/softmax-streams.py") turn=$(speedup "$work/softmax-in-turn.py")
+python3 -c "import sys; sys.exit(not $beside > 1.5 * $turn)" 2>/dev/null
+count $? "launches on four streams overlap" "${beside}x beside each other, ${turn}x in turn"
 
 # Two clients, one of them killed.
 client() { # NAME SEED; in the background, where it becomes the command, which can be killed

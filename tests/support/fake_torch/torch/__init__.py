@@ -174,8 +174,10 @@ def no_grad():
 kernels = {}
 
 
-def launch(name, *arguments, grid=(8, 1, 1), block=(256, 1, 1), smem=0, image=None):
-    """Arguments: tensors, int for an int, float for a float."""
+def launch(name, *arguments, grid=(8, 1, 1), block=(256, 1, 1), smem=0, image=None, early=False):
+    """Arguments: tensors, int for an int, float for a float. early: it may begin before what is before it has ended."""
+    if early:
+        call("fakeNextIsEarly", current_stream())
     if name not in kernels:
         names = f"fake:{name} ".encode() + b"\0"
         data = image or b"\x50\xed\x55\xba\x01\x00\x10\x00" + struct.pack("<Q", len(names)) + names
@@ -186,6 +188,11 @@ def launch(name, *arguments, grid=(8, 1, 1), block=(256, 1, 1), smem=0, image=No
     values = [ctypes.c_uint64(a.data_ptr()) if isinstance(a, Tensor) else ctypes.c_int(a) if isinstance(a, int) else ctypes.c_float(a) for a in arguments]
     parameters = (ctypes.c_void_p * max(1, len(values)))(*[ctypes.addressof(value) for value in values])
     call("cuLaunchKernel", kernels[name], *[ctypes.c_uint(each) for each in (*grid, *block, smem)], current_stream(), parameters, None)
+
+
+def nothing():
+    """A node of a graph without work."""
+    call("fakeEmptyNode", current_stream())
 
 
 def host_function():
