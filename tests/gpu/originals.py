@@ -92,8 +92,8 @@ class Candidate:
 class Process:
     """A program that answers lines with lines, each within a time. What it says on stderr is in the file `log`."""
 
-    def __init__(self, command, log, environment=None):
-        self.command, self.log, self.rest = command, log, b""
+    def __init__(self, name, command, log, environment=None):
+        self.name, self.log, self.rest = name, log, b""
         with open(log, "wb") as file:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, start_new_session=True,
                                             env=dict(os.environ, **(environment or {})))
@@ -117,7 +117,7 @@ class Process:
 
     def fail(self, what):
         self.end()
-        raise Failed(f"{os.path.basename(self.command[0])} {os.path.basename(self.command[1])} {what}\n{self.words()}".strip())
+        raise Failed(f"the process of the {self.name} {what}\n{self.words()}".strip())
 
     def send(self, line):
         try:
@@ -185,7 +185,7 @@ class Session:
             began = time.monotonic()
             try:
                 if not recorder:
-                    recorder = Process([self.program, "record", self.uuid, self.target, self.l2, self.multiprocessors, PYTHON,
+                    recorder = Process("recorder", [self.program, "record", self.uuid, self.target, self.l2, self.multiprocessors, PYTHON,
                                         str(SECONDS["processor"])], os.path.join(self.work, f"recorder{number}.log"))
                 said = recorder.ask("\t".join([self.at(candidate, which + ".json"), candidate.path, self.at(candidate, which + ".recording")]),
                                     max(1, min(SECONDS["record"], self.left())))
@@ -223,10 +223,11 @@ class Session:
         folder = os.path.join(self.work, candidate.name)
         environment = {"TRITON_CACHE_DIR": folder + "/triton", "TORCHINDUCTOR_CACHE_DIR": folder + "/inductor",
                        "TORCHINDUCTOR_COMPILE_THREADS": "1", "CUDA_VISIBLE_DEVICES": self.uuid}
-        original = Process([PYTHON, RUN, candidate.path, self.at(candidate, "spec.json"), folder, self.l2], folder + "/original.log", environment)
+        original = Process("original", [PYTHON, "-B", RUN, candidate.path, self.at(candidate, "spec.json"), folder, self.l2],
+                           folder + "/original.log", environment)
         replay = None
         try:
-            replay = Process([self.program, "replay", self.uuid, self.at(candidate, "large.json"), self.at(candidate, "large.recording"), folder,
+            replay = Process("replay", [self.program, "replay", self.uuid, self.at(candidate, "large.json"), self.at(candidate, "large.recording"), folder,
                               str(SEED)], folder + "/replay.log")
             candidate.launches = tuple(int(word) for word in replay.line(SECONDS["replay"]).split()[1:])
             replay.ask("run", SECONDS["replay"])

@@ -75,7 +75,7 @@ def values(ending, tensor):
     return struct.unpack(f"<{len(data) // 4}f", data)
 def rounded(value):
     return struct.unpack("<f", struct.pack("<f", value))[0]
-print("ready by hand", flush=True)
+print("ready torch by hand", flush=True)
 for line in sys.stdin:
     word, _, count = line.strip().partition(" ")
     if word == "run":
@@ -105,10 +105,11 @@ grep -qE '^ok     loose: y differs in [0-9]+ of 20000 elements, by at most [0-9.
 grep -qE '^FAILED wild: y differs in .*; the original itself ' "$work/log" || say "what differs much more than from run to run passes"
 grep -qE '^FAILED slow: bit-equal; original 50.0 us, replay 41.2 us, ratio 0.82[0-9]*, .*timed again$' "$work/log" || say "another time passes"
 grep -qE '^FAILED other: y differs in [0-9]+ of 20000 elements, by at most [0-9.]+; original' "$work/log" || say "other bits pass"
-grep -qE '^FAILED dies: .*has ended with 3$' "$work/log" && grep -q '^it ends here$' "$work/log" || say "it does not say that an original has ended"
+grep -qE '^FAILED dies: the process of the original has ended with 3$' "$work/log" && grep -q '^it ends here$' "$work/log" || say "it does not say that an original has ended"
 grep -qE '^FAILED refused: it is not recorded: refused: rejected: candidate.py:.*it reads a result on the host' "$work/log" || say "it does not say what cannot be recorded"
 grep -qE '^copies +0 +1 +1 +0  bit-equal ' "$work/log" || say "copies are not in the table"
 tail -1 "$work/log" | grep -q '^4 passed, 5 failed$' || say "the last line is not that of four that pass"
+tar -xJOf "$work/out/recordings.tar.xz" MADE | grep -q "^NVIDIA H200, torch by hand, 20" || say "it does not say how recordings were made"
 [ "$(tar -tJf "$work/out/recordings.tar.xz" | sort | tr '\n' ' ')" = "MADE copies.json copies.recording " ] || say "recordings are not kept"
 [ $bad -eq 0 ] || cat "$work/log"
 exit $bad
