@@ -5,8 +5,8 @@
 Imports PyTorch and prints "ready" and versions. Then it reads lines and answers each with a line of JSON. "run": makes the tensors, with the inputs of
 FOLDER/NAME.in; calls the candidate as the recorder does (three times first, without gradients, on a stream of its own); calls it again
 and again from the same inputs, eagerly and as a CUDA graph; and says how much its own outputs differ. "compare": how much those of
-FOLDER/NAME.replayed differ from them. "time N": times of N launches of the graph in nanoseconds, each after in-out tensors were put back
-and the L2 cache was overwritten three times over, between two CUDA events.
+FOLDER/NAME.replayed differ from them. "time N": times of N launches of the graph in nanoseconds, each after tensors were put back and
+the L2 cache was overwritten three times over, between two CUDA events.
 """
 import ctypes
 import importlib.util
@@ -19,7 +19,7 @@ import sys
 WARM_UPS = 3
 EAGER_RUNS = 4
 GRAPH_RUNS = 3
-SPIN_CYCLES = 300000  # the GPU is busy for so long, 0.15 ms, while this process queues what is timed
+SPIN_CYCLES = 300000  # 0.15 ms, while this process queues what is timed; the replay pauses as long (tests/gpu/original_replay.c)
 
 
 def dtype_of(torch, name):
@@ -160,6 +160,7 @@ class Original:
         with torch.no_grad(), torch.cuda.stream(self.stream):
             for _ in range(count):
                 self.put_back()
+                self.clear()
                 torch.cuda._sleep(SPIN_CYCLES)
                 self.flush.zero_()
                 begin.record()

@@ -9,7 +9,7 @@ candidate runs in another, an ordinary Python process with PyTorch's own allocat
 
 - the outputs are compared bit by bit. Where they differ, so must the original's from one run of itself to the next;
 - both are timed in turns on the same GPU, while nothing else runs there: the replay as the executor launches it, the original as a CUDA
-  graph, each launch between two events, after in-out tensors were put back and the L2 cache was overwritten with zeros three times over.
+  graph, each launch between two events, after a pause, putting tensors back and overwriting the L2 cache with zeros three times over.
   Of each turn the first launches do not count. The medians of all may differ by 2 %; where they do not agree they are timed again, once.
 
 KCAST_ORIGINALS: patterns of names. KCAST_KEEP_RECORDINGS=1: recordings of small candidates and shapes to OUT/recordings.tar.xz, for
@@ -195,7 +195,7 @@ class Session:
                     word, _, why = said.split(" ", 2)
                     raise Failed(f"{word}: {why}\n{more}".strip())
                 print(f"recorded {candidate.name}, {which}: {int(said.split()[2]) >> 10} kB, {time.monotonic() - began:.1f} s", flush=True)
-            except Failed as error:
+            except Exception as error:
                 if recorder and recorder.process.poll() is not None:
                     recorder = None
                 if which == "large":
@@ -388,8 +388,11 @@ def main():
     session.record(keep)
     print(f"recorded after {time.monotonic() - session.begin:.0f} s", flush=True)
     session.run()
-    if keep:
-        session.keep(out)
+    try:
+        if keep:
+            session.keep(out)
+    except (tarfile.TarError, ImportError, OSError) as error:
+        print(f"recordings are not kept: {error}")
     passed = sum(verdict(candidate)[0] for candidate in session.candidates)
     timed = [candidate for candidate in session.candidates if not candidate.failure]
     print(f"-- {session.gpu}, {session.versions}, {time.monotonic() - session.begin:.0f} s; {TURNS} turns of {LAUNCHES} launches of each side, "

@@ -9,8 +9,8 @@
 #include "tests/executor/gpu/program/kept_fixture.h"
 #include "tests/support/gpu_recording.h"
 
-#define FLIPS 400 // copies of each recording with a byte that is wrong
-#define CUTS 100  // copies that are too short
+#define FLIPS 2000 // copies of each recording with a byte that is wrong
+#define CUTS 100   // copies that are too short
 #define WAIT_NS 10000000000ULL
 
 // ---- what is launched, as text ----
