@@ -73,8 +73,8 @@
 #include <stdint.h>
 
 #define FAKE_GPU_MAX 16
-#define FAKE_KERNEL_MAX 64
-#define FAKE_GLOBAL_MAX 64
+#define FAKE_KERNEL_MAX 1024 // PyTorch has hundreds in an image
+#define FAKE_GLOBAL_MAX 1024
 #define FAKE_PARAMETER_MAX 4
 #define FAKE_MULTIPROCESSORS 132
 #define FAKE_SMEM 233472 // bytes of shared memory of a multiprocessor
