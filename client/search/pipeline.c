@@ -10,7 +10,7 @@
 //                (PIPELINE_LAG_PART): while there are few outcomes, each of them is worth more than
 //                a busy pool.
 //   propose(k)   One transaction. Sees the proposals of all earlier batches and the outcomes of
-//                batches up to seen(k), so it waits until batch seen(k) is settled; the batches from
+//                batches up to seen(k), so it waits until batch seen(k) is settled; batches from
 //                which a model first learns see none, and wait for nothing. With several
 //                generators, these outcomes decide which one is next. Candidates that the worker
 //                writes are asked for at this point, round by round, and proposed when the batch is
