@@ -61,7 +61,7 @@ LIB_SRC  := $(foreach f,$(LIB_FOLDERS),$(call sources,$(f)))
 PROGRAMS := $(B)/bin/kcastd $(B)/bin/kcast-exec $(B)/bin/kcast-worker $(B)/bin/kcast-replay $(B)/bin/kcast
 TESTS    := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c tests/*/*/test_*.c tests/*/*/*/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bin/%,$(wildcard tests/bench/bench_*.c)) # beside the programs that they start
-GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/bench_verdicts $(B)/bin/battery $(B)/bin/agree $(B)/bin/stream # for a machine with a GPU: tests/gpu/run.sh
+GPU_TESTS := $(B)/bin/bench_gpu $(B)/bin/bench_verdicts $(B)/bin/battery $(B)/bin/agree $(B)/bin/stream $(B)/bin/originals # for a machine with a GPU: tests/gpu/run.sh
 FUZZERS  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 SUPPORT  := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/fake_*.c tests/support/print_*.c))
 SOAK     := $(B)/tests/soak/soak
@@ -137,6 +137,7 @@ $(GPU_TESTS): $(B)/bin/%: $(B)/tests/gpu/%.o $(B)/tests/gpu/neighbour.o $(B)/tes
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
 STREAM := $(call objects,$(wildcard tests/gpu/stream_*.c) tests/bench/draw.c)
 $(B)/bin/stream: $(STREAM) $(B)/tests/bench/point.o $(B)/executor.a
+$(B)/bin/originals: $(B)/tests/gpu/original_replay.o $(B)/executor.a
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $$(call archives_of,$$@) $(B)/tests/support.a $(B)/lib.a
 	$(Q)echo "  LINK $@" && $(CC) $(LDFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIBS_tests)
 $(B)/tests/gpu/test_stream_run: $(STREAM) $(B)/executor.a $(B)/client.a
@@ -178,7 +179,7 @@ test: deps ## installs what is missing, builds, runs all tests; prints "N passed
 	$(Q)$(MAKE) --no-print-directory check
 
 # What tests run besides themselves. Benchmarks and programs for a GPU are built with all tests, so that they keep compiling.
-COMPANIONS := $(PROGRAMS) $(SUPPORT) $(B)/bin/battery $(B)/bin/bench_verdicts $(B)/bin/bench_pool $(B)/bin/bench_trust $(B)/bin/stream $(FAKES) $(CAPTURE) $(SOAK) $(FOREIGN)
+COMPANIONS := $(PROGRAMS) $(SUPPORT) $(B)/bin/battery $(B)/bin/bench_verdicts $(B)/bin/bench_pool $(B)/bin/bench_trust $(B)/bin/stream $(B)/bin/originals $(FAKES) $(CAPTURE) $(SOAK) $(FOREIGN)
 ifeq ($(strip $(T)),)
 CHECKED := $(COMPANIONS) $(TESTS) $(BENCHES) $(GPU_TESTS)
 else
@@ -240,7 +241,7 @@ bundle: ## a tarball for a GPU host, with everything, build/kernelcast.tar.xz
 	$(Q)$(MAKE) --no-print-directory VARIANT=release B=build/bundle BUNDLE=1 bundle-run
 .PHONY: bundle bundle-run
 bundle-run: $(PROGRAMS) $(GPU_TESTS)
-	$(Q)scripts/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu bench_verdicts battery agree stream
+	$(Q)scripts/bundle.sh $(B) build/kernelcast.tar.xz bench_gpu bench_verdicts battery agree stream originals
 
 # A Debian package, build/kernelcast_VERSION_ARCHITECTURE.deb.
 deb: ## a Debian package, build/kernelcast_*.deb
@@ -303,7 +304,11 @@ RECORDER := $(B)/executor/recorder/recorder.so $(B)/executor/recorder/record.py
 $(B)/executor/recorder/recorder.so: $(wildcard executor/recorder/*.[ch]) Makefile
 	@mkdir -p $(@D)
 	$(Q)echo "  CC   $@" && $(CC) -std=gnu11 -D_GNU_SOURCE -I. $(WARN) -O2 -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -ldl -lpthread
-$(B)/executor/recorder/record.py: $(addprefix executor/recorder/,begin.py graph.py candidate.py record.py serve.py)
+INLINE := $(wildcard executor/recorder/inline/*.hpp)
+$(B)/executor/recorder/headers.py: $(INLINE) Makefile
+	@mkdir -p $(@D)
+	$(Q){ printf '\n\nHEADERS = {}\n' && for f in $(INLINE); do printf "HEADERS['%s'] = r'''" "$${f##*/}" && cat $$f && echo "'''" || exit 1; done; } >$@
+$(B)/executor/recorder/record.py: $(addprefix executor/recorder/,begin.py graph.py candidate.py) $(B)/executor/recorder/headers.py $(addprefix executor/recorder/,inline.py record.py serve.py)
 	@mkdir -p $(@D)
 	$(Q)cat $^ >$@
 $(B)/executor/gpu/record/recorder.o: CPPFLAGS += -DRECORDER_LIBRARY_FILE='"$(B)/executor/recorder/recorder.so"' -DRECORDER_SCRIPT_FILE='"$(B)/executor/recorder/record.py"'

@@ -4,17 +4,21 @@
 #include "common/mem.h"
 #include "proto/verdict.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 #define COMPILE_LEAST_S 0.001 // seconds of a compilation, also when none were recorded
 #define MEASURE_LEAST_S 0.001 // seconds of a measurement
+#define SIM_KEY_MAX 32        // bytes of a job's key
 
 struct job {
     struct sim_daemon_search *search; // NULL once the search is freed
     uint64_t number;
     enum job_kind kind;
-    bool record;                             // the second measurement, of a new record
+    bool record; // the second measurement, of a new record
+    char key[SIM_KEY_MAX];
     const struct space_candidate *candidate; // NULL: not in the space
     uint64_t priority;
     job_service_callback *callback;
@@ -208,15 +212,18 @@ static int by_urgency(const struct job *a, const struct job *b)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
+static struct sim_daemon_search *search_of(const struct job_service *peer)
+{
+    return (struct sim_daemon_search *)((uintptr_t)peer - offsetof(struct sim_daemon_search, jobs));
+}
+
 static void submit(struct job_service *peer, const char *key, const struct job_spec *spec,
                    uint64_t priority, job_service_callback *callback, void *owner, uint64_t tag)
 {
-    struct sim_daemon_search *search =
-        (struct sim_daemon_search *)((uintptr_t)peer - offsetof(struct sim_daemon_search, jobs));
+    struct sim_daemon_search *search = search_of(peer);
     struct sim_daemon *sim_daemon = search->sim_daemon;
     struct job *job = xcalloc(1, sizeof(*job));
 
-    (void)key; // a replay submits nothing twice
     *job = (struct job){.search = search,
                         .number = ++sim_daemon->jobs,
                         .kind = (enum job_kind)spec->kind,
@@ -226,12 +233,44 @@ static void submit(struct job_service *peer, const char *key, const struct job_s
                         .callback = callback,
                         .owner = owner,
                         .tag = tag};
+    (void)snprintf(job->key, sizeof(job->key), "%s", key);
     if (job->kind == JOB_COMPILE) {
         DL_APPEND(sim_daemon->to_compile, job);
     } else {
         DL_INSERT_INORDER(search->waiting, job, by_urgency);
     }
     serve(sim_daemon);
+}
+
+static struct job *find(struct job *list, const struct sim_daemon_search *search, const char *key)
+{
+    struct job *job;
+
+    DL_FOREACH (list, job) {
+        if (job->search == search && strcmp(job->key, key) == 0) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+// What runs goes on to its end, as nobody's; a daemon would end it.
+static void cancel(struct job_service *peer, const char *key)
+{
+    struct sim_daemon_search *search = search_of(peer);
+    struct sim_daemon *sim_daemon = search->sim_daemon;
+    struct job **lists[] = {&search->waiting, &sim_daemon->to_compile}, *job;
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        if ((job = find(*lists[i], search, key))) {
+            DL_DELETE(*lists[i], job);
+            free(job);
+            return;
+        }
+    }
+    if ((job = find(sim_daemon->running, search, key))) {
+        job->search = NULL;
+    }
 }
 
 static void ack(struct job_service *peer, struct job_ref ref)
@@ -252,7 +291,8 @@ struct sim_daemon_search *sim_daemon_search_create(struct sim_daemon *sim_daemon
 {
     struct sim_daemon_search *search = xcalloc(1, sizeof(*search));
 
-    search->jobs = (struct job_service){.submit = submit, .ack = ack, .where = where};
+    search->jobs =
+        (struct job_service){.submit = submit, .cancel = cancel, .ack = ack, .where = where};
     search->sim_daemon = sim_daemon;
     search->recorded = recorded;
     DL_APPEND(sim_daemon->searches, search);

@@ -129,6 +129,18 @@ static void submit(struct job_service *service, const char *key, const struct jo
     daemon_pool_assign(daemon_pool, job);
 }
 
+static void cancel(struct job_service *service, const char *key)
+{
+    struct daemon_pool *daemon_pool = daemon_pool_of(service);
+    struct daemon_pool_job *job;
+    DL_FOREACH (daemon_pool->job, job) {
+        if (strcmp(job->key, key) == 0) {
+            daemon_pool_drop(daemon_pool, job);
+            return;
+        }
+    }
+}
+
 static void ack(struct job_service *service, struct job_ref ref)
 {
     job_client_ack(daemon_pool_of(service)->member[ref.member]->client, ref.job);
@@ -201,7 +213,8 @@ int daemon_pool_create(struct daemon_pool **ret, struct session *session, const 
 {
     const struct session_options *options = session_options(session);
     struct daemon_pool *daemon_pool = xcalloc(1, sizeof(*daemon_pool));
-    daemon_pool->jobs = (struct job_service){.submit = submit, .ack = ack, .where = where};
+    daemon_pool->jobs =
+        (struct job_service){.submit = submit, .cancel = cancel, .ack = ack, .where = where};
     daemon_pool->session = session;
     daemon_pool->search = xstrdup(search);
     daemon_pool->times = times ? *times : (struct daemon_pool_times){0};

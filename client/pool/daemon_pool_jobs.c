@@ -235,6 +235,15 @@ static void finish(struct daemon_pool *daemon_pool, struct daemon_pool_job *job,
     drop_submissions(daemon_pool);
 }
 
+void daemon_pool_drop(struct daemon_pool *daemon_pool, struct daemon_pool_job *job)
+{
+    detach_submissions(daemon_pool, job);
+    DL_DELETE(daemon_pool->job, job);
+    daemon_pool->job_count--;
+    free_job(job);
+    drop_submissions(daemon_pool);
+}
+
 // A refusal, by a full disk or a limit, is one daemon's. The job goes to others if there are any.
 static void on_refusal(struct daemon_pool *daemon_pool, struct daemon_pool_job *job,
                        const struct err *error)

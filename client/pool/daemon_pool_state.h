@@ -137,6 +137,8 @@ size_t daemon_pool_resubmit(struct member *member, bool waiting_only);
 // Gives a member that has come measurements that wait at others, so that it does not idle until the
 // next ones are submitted.
 void daemon_pool_take_over(struct member *member);
+// Removes the job without a callback, and cancels it where it was submitted.
+void daemon_pool_drop(struct daemon_pool *daemon_pool, struct daemon_pool_job *job);
 // Treats all jobs of a member that cannot be used any more as refused.
 void daemon_pool_fail_submissions(struct member *member, const struct err *error);
 // Learns which of the search's jobs the member has.

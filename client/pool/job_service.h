@@ -26,6 +26,9 @@ struct job_service {
     // lower priority go first. owner and tag are handed to the callback.
     void (*submit)(struct job_service *service, const char *key, const struct job_spec *spec,
                    uint64_t priority, job_service_callback *callback, void *owner, uint64_t tag);
+    // Drops the job with this key, whose outcome nobody wants any more: its callback does not run,
+    // and its daemon cancels it. Does nothing where no such job is outstanding.
+    void (*cancel)(struct job_service *service, const char *key);
     // Says that the job's answer has been recorded, so that its daemon may forget the job.
     void (*ack)(struct job_service *service, struct job_ref ref);
     // The url of the daemon that has the job, owned by the service; NULL with a single daemon.

@@ -67,10 +67,12 @@ enum run_rule {
     RUN_RULE_HANDED_ON = 2,     // a screening hands the best of what it passed over to the next one
     RUN_RULE_WAITING = 8,       // what programs and language models propose beyond a batch's room
                                 // waits, and is ranked before anything of it is compiled
+    RUN_RULE_AHEAD = 16,        // candidates from which a model first learns are proposed at once
     RUN_RULE_WORTH = 4,         // policy `threshold` asks whether a candidate is worth its cost now
 };
 #define RUN_RULES_NOW                                                                              \
-    (RUN_RULE_KEPT_PROMISES | RUN_RULE_HANDED_ON | RUN_RULE_WORTH | RUN_RULE_WAITING)
+    (RUN_RULE_KEPT_PROMISES | RUN_RULE_HANDED_ON | RUN_RULE_WORTH | RUN_RULE_WAITING |             \
+     RUN_RULE_AHEAD)
 // Why a measurement was made: a decision to measure, an audit, or the replication that a new best
 // needs.
 enum purpose { PURPOSE_SEARCH = 1, PURPOSE_AUDIT = 2, PURPOSE_RECORD = 3 };

@@ -6,10 +6,12 @@
 // the log that is fixed beforehand, never on what happens to have arrived:
 //
 //   seen(k)      The last batch whose outcomes the stages of batch k see: k - 2 at first. Later the
-//                lag grows with k, up to started.lag, but to k / PIPELINE_LAG_PART at most: while
-//                there are few outcomes, each of them is worth more than a busy pool.
+//                lag grows with k, up to started.lag, but to a part of k at most
+//                (PIPELINE_LAG_PART): while there are few outcomes, each of them is worth more than
+//                a busy pool.
 //   propose(k)   One transaction. Sees the proposals of all earlier batches and the outcomes of
-//                batches up to seen(k), so it waits until batch seen(k) is settled. With several
+//                batches up to seen(k), so it waits until batch seen(k) is settled; batches from
+//                which a model first learns see none, and wait for nothing. With several
 //                generators, these outcomes decide which one is next. Candidates that the worker
 //                writes are asked for at this point, round by round, and proposed when the batch is
 //                full. The requests follow from the same outcomes, so a search that was killed asks
@@ -23,7 +25,9 @@
 //   decide(k)    One transaction. First the threshold of a policy that certifies one, if it has
 //                changed, then the decisions in the order of candidates. Sees the forecasts, the
 //                incumbent after batch seen(k), and for the limits the device seconds of batches up
-//                to seen(k), so it waits until those are settled.
+//                to seen(k), so it waits until those are settled. With the first measurement that
+//                would exceed a limit nothing more is decided, and compilations for later batches
+//                are dropped.
 //   settled(k)   Every candidate of the batch that is to be measured has its outcome, batch k - 1 is
 //                settled, and no candidate of the batch is left that looks better than the
 //                incumbent. The best such candidate is measured again (key r<id>), and becomes the
@@ -130,11 +134,16 @@ void pipeline_job_spec(const struct pipeline *p, uint64_t id, enum job_kind kind
     }
 }
 
+void pipeline_key(char letter, uint64_t id, char ret[static PIPELINE_KEY_MAX])
+{
+    snprintf(ret, PIPELINE_KEY_MAX, "%c%llu", letter, (unsigned long long)id);
+}
+
 void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
                      uint64_t priority, job_service_callback *callback)
 {
-    char key[32];
-    snprintf(key, sizeof(key), "%c%llu", letter, (unsigned long long)id);
+    char key[PIPELINE_KEY_MAX];
+    pipeline_key(letter, id, key);
     p->candidate_jobs[id - 1].submitted_at = pipeline_now(p);
     p->jobs->submit(p->jobs, key, spec, priority, callback, p, id);
 }
@@ -299,6 +308,8 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
     p->lag = started->lag < 1             ? RUN_LAG_DEFAULT
              : started->lag < RUN_LAG_MAX ? started->lag
                                           : RUN_LAG_MAX;
+    bool ahead = policy->screens && (started->rules & RUN_RULE_AHEAD);
+    p->lag_part = ahead ? PIPELINE_LAG_PART_SCREENED : PIPELINE_LAG_PART;
     end_past_batches(p);
     if (run_state->surveys > 0) { // it has come to its end before
         p->exhausted = xstrdup(run_state->surveyed.reason ? run_state->surveyed.reason : "");
@@ -309,7 +320,10 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
         const struct run_state_candidate *candidate = candidate_of(p, id);
         pipeline_add_first(&p->source, &candidate->proposed.source, id);
         if (!candidate->compiled && candidate->proposed.duplicate_of == 0) {
-            pipeline_submit_compile(p, id);
+            p->candidate_jobs[id - 1].dropped = p->stop && candidate->proposed.draw == 0;
+            if (!p->candidate_jobs[id - 1].dropped) {
+                pipeline_submit_compile(p, id);
+            }
         }
         if (candidate->compiled && candidate->compiled->verdict == VERDICT_NONE) {
             pipeline_add_first(&p->object, &candidate->compiled->object, id);

@@ -18,8 +18,10 @@
 
 // So many batches at the beginning have the smaller size, since little is known yet.
 #define PIPELINE_EARLY 4
-// The lag is at most this part of the batches so far, unless that is less than RUN_LAG_DEFAULT.
+// The lag is at most this part of the batches so far, unless that is less than RUN_LAG_DEFAULT; in
+// searches that screen and have RUN_RULE_AHEAD, at most the second one.
 #define PIPELINE_LAG_PART 3
+#define PIPELINE_LAG_PART_SCREENED 2
 
 struct pipeline;
 

@@ -151,8 +151,8 @@ int pipeline_record_plan(struct pipeline *p, uint64_t batch, const struct plan *
     for (size_t part = 0; part < plan->parts && rc == 0; part++) {
         size_t number = plan->part[part].generator;
         if (!p->generator[number]->asks) {
-            rc =
-                record_part(p, visible_from(p, batch), number, (size_t)plan->part[part].count, err);
+            rc = record_part(p, pipeline_proposal_visible(p, batch), number,
+                             (size_t)plan->part[part].count, err);
         }
     }
     return rc;

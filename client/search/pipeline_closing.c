@@ -34,10 +34,10 @@ bool pipeline_draws_points(const struct pipeline *p)
     return p->policy->screens && points;
 }
 
-uint64_t pipeline_audits_due(const struct pipeline *p, uint64_t measurements)
+uint64_t pipeline_audits_due(const struct pipeline *p, const struct spent *spent)
 {
     double share = p->run_state->started.audit;
-    uint64_t made = p->run_state->audited - p->run_state->drawn;
+    uint64_t measurements = spent->measurements, made = spent->audits;
     if (!may_pass_over(p) || p->policy->certifies || !(share > 0)) {
         return 0; // a certificate rests on audits all along
     }
@@ -80,8 +80,8 @@ static int survey(struct pipeline *p, bool draws, bool *progress, struct err *er
         return 0;
     }
     *progress = true;
-    uint64_t measurements = spent_count(p, 0, p->run_state->candidate_count).measurements;
-    uint64_t audits = draws ? affordable(p, pipeline_audits_due(p, measurements)) : 0;
+    struct spent spent = spent_count(p, 0, p->run_state->candidate_count);
+    uint64_t audits = draws ? affordable(p, pipeline_audits_due(p, &spent)) : 0;
     int rc = pipeline_record_survey(p, audits, points_left(p), err);
     pipeline_track_candidates(p);
     for (uint64_t id = searched_count(p) + 1; rc == 0 && id <= p->run_state->candidate_count;
@@ -209,8 +209,7 @@ static int look_back(struct pipeline *p, bool *progress, bool *ret_done, struct 
     }
     if (run_state->surveys == 0) {
         *ret_done = p->cut || !may_pass_over(p) || run_state->candidate_count == 0;
-        bool ready = !*ret_done && p->compiled == run_state->candidate_count;
-        return ready ? survey(p, true, progress, err) : 0;
+        return *ret_done ? 0 : survey(p, true, progress, err);
     }
     if (p->compiled < run_state->candidate_count && !p->cut) {
         return 0;

@@ -277,5 +277,8 @@ int pipeline_decide(struct pipeline *p, bool *progress, struct err *err)
         }
     }
     p->decided = batch;
+    if (p->stop) {
+        pipeline_drop_compilations(p);
+    }
     return rc;
 }

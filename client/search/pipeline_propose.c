@@ -19,6 +19,7 @@ void spent_add(struct spent *spent, const struct run_state_candidate *candidate,
         return;
     }
     spent->measurements++;
+    spent->audits += candidate->decided.decision == DECISION_AUDIT && candidate->decided.draw == 0;
     spent->pending += !visible;
     spent->done += visible;
     const struct result *results[] = {candidate->result, candidate->record};
@@ -39,7 +40,7 @@ struct spent spent_count(const struct pipeline *p, uint64_t visible, uint64_t la
 char *spent_limit(const struct pipeline *p, const struct spent *spent)
 {
     const struct run_started *started = &p->run_state->started;
-    uint64_t audits = pipeline_audits_due(p, spent->measurements);
+    uint64_t audits = pipeline_audits_due(p, spent);
     if (started->measurements_max != 0 &&
         spent->measurements + audits >= started->measurements_max) {
         return xasprintf("%llu measurements made", (unsigned long long)started->measurements_max);
@@ -59,10 +60,11 @@ static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t 
 {
     const struct run_started *started = &p->run_state->started;
     uint64_t count = p->run_state->candidate_count;
-    struct spent spent = spent_count(p, visible_from(p, batch), visible_from(p, batch));
+    uint64_t visible = pipeline_proposal_visible(p, batch);
+    struct spent spent = spent_count(p, visible, visible);
     uint64_t max = started->candidates_max, audits = 0;
     if (pipeline_draws_points(p)) { // they will be candidates, too
-        audits = pipeline_audits_due(p, spent.measurements);
+        audits = pipeline_audits_due(p, &spent);
     }
     max = max > audits ? max - audits : max;
     *ret_want = batch_end(p, batch) - batch_end(p, batch - 1);
@@ -196,7 +198,7 @@ static bool is_asking(const struct pipeline *p)
 int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
 {
     uint64_t batch = batch_count(p) + 1;
-    if (p->stop || p->exhausted || is_asking(p) || p->settled < seen_by(p, batch)) {
+    if (p->stop || p->exhausted || is_asking(p) || p->settled < pipeline_proposal_sees(p, batch)) {
         return 0;
     }
     bool recorded, begins = !p->asked.under_way && !p->screening.under_way, over = true;
@@ -246,6 +248,20 @@ static void on_compiled(void *owner, uint64_t id, struct job_ref ref, struct job
     }
 }
 
+void pipeline_drop_compilations(struct pipeline *p)
+{
+    for (uint64_t id = batch_last(p, p->decided) + 1; id <= p->run_state->candidate_count; id++) {
+        const struct run_state_candidate *candidate = candidate_of(p, id);
+        struct candidate_jobs *jobs = &p->candidate_jobs[id - 1];
+        jobs->dropped = !candidate->compiled && candidate->proposed.duplicate_of == 0;
+        if (jobs->dropped) {
+            char key[PIPELINE_KEY_MAX];
+            pipeline_key('c', id, key);
+            p->jobs->cancel(p->jobs, key); // does nothing for one whose answer is there
+        }
+    }
+}
+
 // Records the compilations that have arrived, in the order of candidates.
 int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err)
 {
@@ -254,7 +270,8 @@ int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err
     int rc = 0;
     for (id = first; rc == 0 && id <= p->run_state->candidate_count; id++) {
         struct candidate_jobs *jobs = &p->candidate_jobs[id - 1];
-        if (!candidate_of(p, id)->compiled && candidate_of(p, id)->proposed.duplicate_of == 0) {
+        if (!candidate_of(p, id)->compiled && candidate_of(p, id)->proposed.duplicate_of == 0 &&
+            !jobs->dropped) {
             if (!jobs->answer) {
                 break;
             }

@@ -72,6 +72,21 @@ bool pipeline_spreads(const struct pipeline *p, uint64_t visible, size_t number)
            !pipeline_knows_enough(p, visible);
 }
 
+uint64_t pipeline_proposal_sees(const struct pipeline *p, uint64_t batch)
+{
+    uint64_t seen = seen_by(p, batch), most = p->run_state->started.measurements_max;
+    bool ahead = (p->run_state->started.rules & RUN_RULE_AHEAD) && p->generator_count == 1 &&
+                 !p->generator[0]->asks && !p->warm && p->past == 0 && pipeline_spreads(p, 0, 0) &&
+                 batch_end(p, seen) < OUTCOMES_LEAST && (most == 0 || batch_end(p, batch) <= most);
+    return ahead ? 0 : seen;
+}
+
+uint64_t pipeline_proposal_visible(const struct pipeline *p, uint64_t batch)
+{
+    uint64_t seen = pipeline_proposal_sees(p, batch);
+    return seen > 0 ? batch_last(p, seen) : 0;
+}
+
 bool pipeline_may_screen(const struct pipeline *p, uint64_t batch)
 {
     return !p->forecasts->busy && p->forecast + 1 >= batch && p->told_batch >= seen_by(p, batch);

@@ -27,6 +27,7 @@ struct first_seen {
 struct candidate_jobs {
     struct compiled *answer; // a compilation that has arrived and waits for its turn to be recorded
     struct job_ref job;      // the job of that compilation
+    bool dropped;            // its compilation is not waited for: the search ends without it
     bool measuring;          // its first measurement was submitted in this process
     bool untold;             // a look back has it measured, and the worker was told those around it
     double submitted_at;     // when this process submitted its last job, seconds since 1970
@@ -144,6 +145,7 @@ struct pipeline {
     uint64_t batch;          // candidates of each of the first PIPELINE_EARLY batches
     uint64_t wide;           // candidates of each later batch
     uint64_t lag;            // the most batches under way at a time
+    uint64_t lag_part;       // it is at most this part of the batches so far
     uint64_t *past_end;      // last candidates of batches 1 … past
     uint64_t past;           // batches before the last extension; the next one begins after them
     struct candidate_jobs *candidate_jobs; // entry i is of candidate i + 1
@@ -219,7 +221,7 @@ static inline uint64_t batch_last(const struct pipeline *p, uint64_t batch)
 // The last batch whose outcomes the stages of this batch may see; 0: they see none.
 static inline uint64_t seen_by(const struct pipeline *p, uint64_t batch)
 {
-    uint64_t grown = batch / PIPELINE_LAG_PART;
+    uint64_t grown = batch / p->lag_part;
     uint64_t lag = grown > RUN_LAG_DEFAULT ? grown : RUN_LAG_DEFAULT;
     lag = lag < p->lag ? lag : p->lag;
     return batch > lag ? batch - lag : 0;
@@ -255,7 +257,10 @@ MUST_CHECK int pipeline_append(struct pipeline *p, enum run_event_kind kind, voi
                                struct err *err);
 // Ends a transaction: commits it when code is 0, else rolls it back. Returns the first error.
 MUST_CHECK int pipeline_commit(struct pipeline *p, int code, struct err *err);
-// Submits the job with key <letter><id>.
+#define PIPELINE_KEY_MAX 32
+// The key of a candidate's job: <letter><id>.
+void pipeline_key(char letter, uint64_t id, char ret[static PIPELINE_KEY_MAX]);
+// Submits the job with this key.
 void pipeline_submit(struct pipeline *p, char letter, uint64_t id, const struct job_spec *spec,
                      uint64_t priority, job_service_callback *callback);
 // When the job whose answer has come reached its states; NULL when the session records no times.
@@ -274,6 +279,9 @@ void pipeline_job_failed(struct pipeline *p, char letter, uint64_t id, const str
 
 MUST_CHECK int pipeline_propose(struct pipeline *p, bool *progress, struct err *err);
 void pipeline_submit_compile(struct pipeline *p, uint64_t id);
+// Drops the compilations of candidates that no batch up to the last decided one has, once nothing
+// more is decided.
+void pipeline_drop_compilations(struct pipeline *p);
 // Makes entries in candidate_jobs for new candidates.
 void pipeline_track_candidates(struct pipeline *p);
 MUST_CHECK int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err);
@@ -349,6 +357,11 @@ char *pipeline_exhausted_reason(const struct pipeline *p);
 
 // Whether enough outcomes of candidates 1 to visible are known for a model to compare by.
 bool pipeline_knows_enough(const struct pipeline *p, uint64_t visible);
+// The last batch whose outcomes the proposals of this batch see: seen_by, or 0 where the batch is
+// one of those from which a model first learns, and is spread over the space whatever comes out.
+uint64_t pipeline_proposal_sees(const struct pipeline *p, uint64_t batch);
+// The last candidate of that batch.
+uint64_t pipeline_proposal_visible(const struct pipeline *p, uint64_t batch);
 // Whether this plan of the batch is to be screened.
 bool pipeline_screens(const struct pipeline *p, uint64_t batch, const struct plan *plan);
 // Whether points of this generator are to be spread over the space, for a screening to begin with.
@@ -370,6 +383,16 @@ void pipeline_clear_screening(struct pipeline *p);
 void pipeline_fill_facts(const struct pipeline *p, size_t number, size_t point,
                          struct candidate_facts *facts);
 
+// What was used of the search's limits by candidates 1 … last. Only outcomes of candidates up to
+// visible count.
+struct spent {
+    uint64_t measurements; // measurements that were decided
+    uint64_t audits;       // of these, audits that were not drawn at an end
+    uint64_t done;         // of these, the ones whose device seconds are known
+    uint64_t pending;      // of these, the ones whose device seconds are not known
+    double seconds;        // device seconds of the known ones
+};
+
 // ---- pipeline_look_back.c: trusted candidates are forecast and decided about again ----
 
 // Does what is possible of the look back that is due before this batch, or at the end, which batch
@@ -380,9 +403,8 @@ void pipeline_clear_look_back(struct pipeline *p);
 
 // ---- pipeline_closing.c: what comes after the last batch ----
 
-// How many audits are to be drawn at the end, if so many measurements have been decided by then,
-// audits of the search included.
-uint64_t pipeline_audits_due(const struct pipeline *p, uint64_t measurements);
+// How many audits are to be drawn at the end, if this has been spent by then.
+uint64_t pipeline_audits_due(const struct pipeline *p, const struct spent *spent);
 // Whether these audits are points that were never proposed, which a screening has passed over, and
 // not candidates whose forecast was trusted.
 bool pipeline_draws_points(const struct pipeline *p);
@@ -424,15 +446,6 @@ void pipeline_replicate(struct pipeline *p, uint64_t id);
 // and the candidate that it duplicates; the caller fills in the rest. Clears the event.
 MUST_CHECK int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event,
                                         const void *source, size_t len, struct err *err);
-
-// What was used of the search's limits by candidates 1 … last. Only outcomes of candidates up to
-// visible count.
-struct spent {
-    uint64_t measurements; // measurements that were decided
-    uint64_t done;         // of these, the ones whose device seconds are known
-    uint64_t pending;      // of these, the ones whose device seconds are not known
-    double seconds;        // device seconds of the known ones
-};
 
 // Adds one candidate's decision, and its seconds when they are visible.
 void spent_add(struct spent *spent, const struct run_state_candidate *candidate, bool visible);

@@ -30,6 +30,7 @@ struct surveyed_item {
     double promise;                // expected improvement, log2; 0 without a forecast
     uint64_t draw;                 // place among the audits; 0: not drawn
     double probability;            // of that draw
+    bool reached;                  // see last_reached; of a candidate
     bool drawable;
 };
 
@@ -63,12 +64,24 @@ void pipeline_clear_survey(struct pipeline *p)
 
 // ---- what was never measured ----
 
+// The last candidate that was decided about before a limit ended the search. Which of those after
+// it have compiled by then depends on what is fast, so that counts for nothing.
+static uint64_t last_reached(const struct pipeline *p)
+{
+    uint64_t last = searched_count(p);
+    while (p->stop && last > 0 && candidate_of(p, last)->decided.decision == 0) {
+        last--;
+    }
+    return last;
+}
+
 // Whether the candidate may yet be measured, and nothing is known of what would come of it.
-static bool is_unmeasured(const struct run_state_candidate *candidate)
+static bool is_unmeasured(const struct run_state_candidate *candidate, bool reached)
 {
     return !candidate->result && !candidate->given_up && candidate->proposed.duplicate_of == 0 &&
-           candidate->object_duplicate_of == 0 && candidate->compiled &&
-           candidate->compiled->verdict == VERDICT_NONE && !is_measuring(candidate);
+           !is_measuring(candidate) &&
+           (!reached || (candidate->object_duplicate_of == 0 && candidate->compiled &&
+                         candidate->compiled->verdict == VERDICT_NONE));
 }
 
 static struct surveyed_item *add_item(struct survey *survey)
@@ -83,10 +96,14 @@ static struct surveyed_item *add_item(struct survey *survey)
 
 static void add_candidates(const struct pipeline *p, struct survey *survey)
 {
+    uint64_t reached = last_reached(p), searched = searched_count(p);
     for (uint64_t id = 1; id <= p->run_state->candidate_count; id++) {
-        struct surveyed_item *item = is_unmeasured(candidate_of(p, id)) ? add_item(survey) : NULL;
+        bool counts = id <= reached || id > searched;
+        struct surveyed_item *item =
+            is_unmeasured(candidate_of(p, id), counts) ? add_item(survey) : NULL;
         if (item) {
             item->candidate = id;
+            item->reached = counts;
             item->generator = (size_t)candidate_of(p, id)->proposed.generator;
         }
     }
@@ -341,7 +358,7 @@ static size_t find_drawable(const struct pipeline *p, struct survey *survey, boo
     for (size_t i = 0; i < survey->count; i++) {
         struct surveyed_item *item = &survey->item[i];
         item->promise = item->forecast ? item->promise : old_promise(p, item);
-        item->drawable = points == (item->candidate == 0);
+        item->drawable = points ? item->candidate == 0 : item->reached;
         count += item->drawable;
         survey->uniform =
             item->drawable && item->promise > 0 ? CERTIFY_DRAW_UNIFORM : survey->uniform;

@@ -74,6 +74,7 @@ enum { CU_LIMIT_PRINTF_BYTES = 1, CU_LIMIT_HEAP_BYTES = 2, CU_LIMIT_PERSISTING_L
 // cuEventCreate, cuStreamCreate, cuMemHostRegister, cuDevicePrimaryCtxSetFlags
 enum {
     CU_EVENT_DEFAULT = 0,
+    CU_EVENT_WITHOUT_TIME = 2,
     CU_STREAM_NON_BLOCKING = 1,
     CU_HOST_REGISTER_PORTABLE = 1,
     CU_CONTEXT_SPIN = 1,
@@ -209,6 +210,8 @@ struct cu_uuid {
       (cu_pointer to, unsigned value, size_t count, cu_stream stream))                             \
     X(REQUIRED, stream_create, "cuStreamCreate", (cu_stream * ret, unsigned flags))                \
     X(REQUIRED, stream_synchronize, "cuStreamSynchronize", (cu_stream stream))                     \
+    X(REQUIRED, stream_wait, "cuStreamWaitEvent",                                                  \
+      (cu_stream stream, cu_event event, unsigned flags))                                          \
     X(REQUIRED, event_create, "cuEventCreate", (cu_event * ret, unsigned flags))                   \
     X(REQUIRED, event_destroy, "cuEventDestroy_v2", (cu_event event))                              \
     X(REQUIRED, event_record, "cuEventRecord", (cu_event event, cu_stream stream))                 \

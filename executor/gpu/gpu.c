@@ -286,6 +286,27 @@ void gpu_close(struct gpu *gpu)
     *gpu = (struct gpu){.device = 0};
 }
 
+// ---- streams ----
+
+int gpu_make_streams(struct gpu *gpu, unsigned count, struct err *err)
+{
+    int rc = 0;
+
+    for (unsigned i = 1; i < count && rc == 0; i++) {
+        cu_stream *side = &gpu->side[i - 1];
+
+        rc = *side ? 0
+                   : gpu_check(gpu, gpu->driver.stream_create(side, CU_STREAM_NON_BLOCKING),
+                               "making a stream", err);
+    }
+    return rc;
+}
+
+cu_stream gpu_stream(const struct gpu *gpu, unsigned number)
+{
+    return number == 0 ? gpu->stream : gpu->side[number - 1];
+}
+
 // ---- results ----
 
 static bool is_defect(cu_result result)

@@ -1,7 +1,9 @@
 // One GPU as one process has it: a context, a stream, the executor's own kernels, and waiting with
 // a deadline. Everything is queued on the one stream, and gpu_wait is the only function that waits
-// for it. The harness, programs, the oracle and the probe use it. It must not know candidates or
-// plans.
+// for it. Launches of a program that may overlap are queued on others beside it, which begin after
+// something on it and which it waits for afterwards (executor/gpu/program/run.c), so whoever has
+// waited for the one has waited for all. The harness, programs, the oracle and the probe use it. It
+// must not know candidates or plans.
 //
 // After the first fault that the driver reports for the context (gpu->broken) no call on it works
 // any more. After a deadline has passed (gpu->hung) a call of the driver may never return. In both
@@ -46,6 +48,7 @@ enum gpu_kernel {
 #define GPU_SCRATCH_WORDS 8192 // 64-bit result words, which kernels write and the host reads
 #define GPU_STAMP_BYTES 64     // two stamps
 #define GPU_RECORDINGS 2       // recordings that may be loaded at a time
+#define GPU_STREAMS 8          // on which launches of a program may overlap, the stream included
 
 // Zones of device memory that nothing may write to. The kernels know the same struct as kc_zones.
 struct gpu_zones {
@@ -59,7 +62,8 @@ struct gpu {
     cu_device device;
     cu_context context;
     cu_stream stream;
-    char uuid[GPU_UUID_MAX]; // "GPU-…"
+    cu_stream side[GPU_STREAMS - 1]; // other streams, for launches that overlap; NULL: not made yet
+    char uuid[GPU_UUID_MAX];         // "GPU-…"
     char name[128];
     char target[16];    // "sm_90"
     int driver_version; // 13000 is version 13.0
@@ -105,6 +109,13 @@ MUST_CHECK int gpu_open(struct gpu *gpu, const char *uuid, struct err *err);
 // Releases the context and everything in it. After a hang it only forgets them: the process must
 // then end by _exit.
 void gpu_close(struct gpu *gpu);
+
+// Makes the streams below `count`, at most GPU_STREAMS, that there are not yet. They stay as long
+// as the context. They are made when a program first needs them, so that what needs one stream is
+// measured in a process that has one.
+MUST_CHECK int gpu_make_streams(struct gpu *gpu, unsigned count, struct err *err);
+// Returns a stream that there is; 0 is gpu->stream.
+cu_stream gpu_stream(const struct gpu *gpu, unsigned number);
 
 // Returns 0 for CU_OK, otherwise an error with the sentence "WHAT: CUDA_ERROR_…". Sets gpu->broken
 // when the result is one that breaks the context.

@@ -12,6 +12,7 @@ A candidate is one of
                         get_init_inputs() gives the arguments of its constructor
   a function with the problem's name, whose parameters have names of its tensors and parameters
   CUDA C++ with a function that launches (Launcher below)
+Python may compile CUDA by load_inline, which is replaced (inline.py).
 A result is what is returned, or where nothing is returned what was written to the output tensors.
 
 Nothing that this process writes is believed: executor/gpu/record checks it.
@@ -20,16 +21,23 @@ import contextlib
 import ctypes
 import importlib.util
 import inspect
+import itertools
 import json
 import os
+import re
 import resource
+import shlex
+import shutil
 import signal
 import socket
 import stat
 import struct
 import subprocess
 import sys
+import threading
+import time
 import traceback
+import types
 
 SOURCE = "candidate.py"
 WARM_UPS = 3

@@ -85,6 +85,14 @@ STREAM_CALL(cuMemcpyDtoDAsync_v2, (uint64_t to, uint64_t from, size_t count, voi
 STREAM_CALL(cuMemcpyAsync, (uint64_t to, uint64_t from, size_t count, void *stream),
             (to, from, count, stream_for(stream)))
 
+// What orders streams, and graphs of the candidate's.
+STREAM_CALL(cuEventRecord, (void *event, void *stream), (event, stream_for(stream)))
+STREAM_CALL(cuEventRecordWithFlags, (void *event, void *stream, unsigned flags),
+            (event, stream_for(stream), flags))
+STREAM_CALL(cuStreamWaitEvent, (void *stream, void *event, unsigned flags),
+            (stream_for(stream), event, flags))
+STREAM_CALL(cuGraphLaunch, (void *graph, void *stream), (graph, stream_for(stream)))
+
 struct launch_config { // CUlaunchConfig
     unsigned grid[3], block[3], smem;
     void *stream;
@@ -125,6 +133,11 @@ static const struct {
     {"cuMemcpyDtoDAsync_v2", (void *)our_cuMemcpyDtoDAsync_v2, (void **)&real_cuMemcpyDtoDAsync_v2},
     {"cuMemcpyDtoDAsync", (void *)our_cuMemcpyDtoDAsync_v2, (void **)&real_cuMemcpyDtoDAsync_v2},
     {"cuMemcpyAsync", (void *)our_cuMemcpyAsync, (void **)&real_cuMemcpyAsync},
+    {"cuEventRecord", (void *)our_cuEventRecord, (void **)&real_cuEventRecord},
+    {"cuEventRecordWithFlags", (void *)our_cuEventRecordWithFlags,
+     (void **)&real_cuEventRecordWithFlags},
+    {"cuStreamWaitEvent", (void *)our_cuStreamWaitEvent, (void **)&real_cuStreamWaitEvent},
+    {"cuGraphLaunch", (void *)our_cuGraphLaunch, (void **)&real_cuGraphLaunch},
     {"cuModuleLoad", (void *)our_cuModuleLoad, (void **)&real_cuModuleLoad},
     {"cuModuleLoadData", (void *)our_cuModuleLoadData, (void **)&real_cuModuleLoadData},
     {"cuModuleLoadDataEx", (void *)our_cuModuleLoadDataEx, (void **)&real_cuModuleLoadDataEx},

@@ -184,6 +184,9 @@ def explain(error, recording):
     log = log_of(error)
     if isinstance(error, SyntaxError) and error.filename and os.path.basename(error.filename) == SOURCE:
         return Refusal(COMPILE_ERROR, f"{SOURCE}:{error.lineno}: SyntaxError: {error.msg}", log)
+    if recording and "unjoined" in text:
+        return Refusal(REJECTED, f"{where}it returns while work on another stream goes on that nothing waits for; "
+                                 "have the stream on which it was called wait for it", log)
     captured = "captur" in text.lower() or "cudaErrorStreamCapture" in text
     if recording and captured:
         return Refusal(REJECTED, f"{where}it reads a result on the host, waits for the GPU or does something else that cannot be recorded; "

@@ -28,13 +28,14 @@ class Image(ctypes.Structure):
 
 
 class Range(ctypes.Structure):
-    _fields_ = [("at", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
+    _fields_ = [("at", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("stays", ctypes.c_uint64)]
 
 
 NODE_KERNEL, NODE_COPY, NODE_FILL, NODE_HOST, NODE_GRAPH, NODE_EMPTY = range(6)
-WHAT = {NODE_HOST: "calls a function of the host", NODE_GRAPH: "launches a graph of its own", 6: "waits for an event of another stream",
+WHAT = {NODE_HOST: "calls a function of the host", 6: "waits for an event of another stream",
         7: "records an event of another stream", 8: "signals a semaphore", 9: "waits for a semaphore", 10: "allocates memory in a graph",
         11: "frees memory in a graph", 12: "writes memory from a stream", 13: "launches depending on a value"}
+NODES_MAX, AFTER_MAX = 4096, 64  # of a case, and of what a node comes after, as messages have them
 KIND_KERNEL, KIND_FILL, KIND_COPY = 1, 2, 3
 FLAG_COOPERATIVE, FLAG_PDL = 1, 2
 ATTRIBUTE_COOPERATIVE, ATTRIBUTE_CLUSTER = 2, 4
@@ -97,44 +98,95 @@ class Driver:
 
 
 class Graph:
+    """What was recorded: a graph of the driver's, whose nodes may be graphs themselves."""
+
     def __init__(self, driver, graph, images):
-        self.driver, self.graph, self.images = driver, ctypes.c_void_p(graph), images
+        self.driver, self.graph, self.images = driver, graph, images
+        self.steps = []  # nodes that are work: the node, its type, and what it comes after
 
-    def nodes(self):
+    def nodes(self, graph):
         d = self.driver
         count = ctypes.c_size_t(0)
-        if not d.try_call("cuGraphGetNodes", self.graph, None, ctypes.byref(count)) or count.value == 0:
+        if not d.try_call("cuGraphGetNodes", graph, None, ctypes.byref(count)) or count.value == 0:
             return []  # a graph without a node is none to PyTorch
-        nodes = (ctypes.c_void_p * max(1, count.value))()
-        d.call("cuGraphGetNodes", self.graph, nodes, ctypes.byref(count))
-        return list(nodes)[:count.value]
+        nodes = (ctypes.c_void_p * count.value)()
+        d.call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
+        return list(nodes)
 
-    def edges(self):
+    def edges(self, graph):
         d = self.driver
         count = ctypes.c_size_t(0)
-        d.call("cuGraphGetEdges_v2", self.graph, None, None, None, ctypes.byref(count))
+        d.call("cuGraphGetEdges_v2", graph, None, None, None, ctypes.byref(count))
         if count.value == 0:
             return []
-        source, target = ((ctypes.c_void_p * max(1, count.value))() for _ in range(2))
-        data = (ctypes.c_uint64 * max(1, count.value))()
-        d.call("cuGraphGetEdges_v2", self.graph, source, target, data, ctypes.byref(count))
+        source, target = ((ctypes.c_void_p * count.value)() for _ in range(2))
+        data = (ctypes.c_uint64 * count.value)()
+        d.call("cuGraphGetEdges_v2", graph, source, target, data, ctypes.byref(count))
         # The third byte of an edge's data is its type; 1: programmatic.
-        return [(source[i], target[i], data[i] >> 16 & 0xff) for i in range(count.value)]
+        return [(source[i], target[i], (data[i] >> 16 & 0xff) == 1) for i in range(count.value)]
 
-    def order(self):
-        """Nodes in an order in which they may run, with the numbers of those before each."""
-        nodes, edges = self.nodes(), self.edges()
+    def order(self, graph):
+        """Nodes in an order in which they may run, and the edges to each: where from, and whether programmatic."""
+        nodes = self.nodes(graph)
         before = {node: [] for node in nodes}
-        for source, target, kind in edges:
-            before[target].append((source, kind))
-        number, order = {}, []
+        for source, target, programmatic in self.edges(graph) if nodes else []:
+            before[target].append((source, programmatic))
+        done, order = set(), []
         while len(order) < len(nodes):
             for node in nodes:
-                if node not in number and all(source in number for source, _ in before[node]):
-                    number[node] = len(order)
+                if node not in done and all(source in done for source, _ in before[node]):
+                    done.add(node)
                     order.append(node)
-        return order, [sorted(number[source] for source, _ in before[node]) for node in order], \
-            [any(kind == 1 for _, kind in before[node]) for node in order]
+        return order, before
+
+    def expand(self, graph, after):
+        """Appends the work of a graph that comes after these steps. Returns what has to be waited for when it has to be.
+
+        What is waited for are numbers of steps, with whether a kernel may begin before they have ended. A graph within
+        the graph is put in its place. Nodes without work only pass on what they wait for."""
+        order, before = self.order(graph)
+        passed, last = {}, set(order)
+        for node in order:
+            comes_after = {} if before[node] else dict(after)
+            for source, programmatic in before[node]:
+                last.discard(source)
+                for number, early in passed[source].items():
+                    comes_after[number] = comes_after.get(number, True) and early and programmatic
+            passed[node] = self.add(ctypes.c_void_p(node), comes_after)
+        ends = {}
+        for node in last:
+            ends.update(passed[node])
+        return ends if order else after
+
+    def add(self, node, after):
+        kind = ctypes.c_int()
+        self.driver.call("cuGraphNodeGetType", node, ctypes.byref(kind))
+        if kind.value == NODE_EMPTY:
+            return dict.fromkeys(after, True)
+        if kind.value == NODE_GRAPH:
+            child = ctypes.c_void_p()
+            self.driver.call("cuGraphChildGraphNodeGetGraph", node, ctypes.byref(child))
+            return self.expand(child, dict.fromkeys(after, False))
+        if len(self.steps) == NODES_MAX:
+            raise Refusal(REJECTED, f"it launches more than {NODES_MAX} kernels, copies and fills")
+        self.steps.append((node, kind.value, after))
+        return {len(self.steps) - 1: True}
+
+    def needed(self):
+        """Of each step: what it comes after without what that implies, and whether it may begin before that has ended."""
+        ended, found = [], []  # ended: of each step, those that have ended when it begins, a bit each
+        for _, _, after in self.steps:
+            implied = 0
+            for number in after:
+                implied |= ended[number]
+            kept = sorted(number for number in after if not implied >> number & 1)
+            if len(kept) > AFTER_MAX:
+                raise Refusal(REJECTED, f"a launch waits for {len(kept)} others at once; it may wait for {AFTER_MAX}")
+            found.append((kept, len(kept) == 1 and after[kept[0]]))
+            for number, early in after.items():
+                implied |= 0 if early else 1 << number
+            ended.append(implied)
+        return found
 
     def name_and_module(self, params):
         d = self.driver
@@ -186,13 +238,13 @@ class Graph:
 
     def attribute(self, node, which):
         value = (ctypes.c_uint * 16)()
-        if not self.driver.try_call("cuGraphKernelNodeGetAttribute", ctypes.c_void_p(node), which, value):
+        if not self.driver.try_call("cuGraphKernelNodeGetAttribute", node, which, value):
             return [0, 0, 0]
         return list(value)[:3]
 
     def kernel(self, node, used):
         params = KernelParams()
-        self.driver.call("cuGraphKernelNodeGetParams_v2", ctypes.c_void_p(node), ctypes.byref(params))
+        self.driver.call("cuGraphKernelNodeGetParams_v2", node, ctypes.byref(params))
         name, module = self.name_and_module(params)
         cluster = self.attribute(node, ATTRIBUTE_CLUSTER)
         flags = FLAG_COOPERATIVE if self.attribute(node, ATTRIBUTE_COOPERATIVE)[0] else 0
@@ -203,14 +255,14 @@ class Graph:
 
     def fill(self, node):
         params = FillParams()
-        self.driver.call("cuGraphMemsetNodeGetParams", ctypes.c_void_p(node), ctypes.byref(params))
+        self.driver.call("cuGraphMemsetNodeGetParams", node, ctypes.byref(params))
         if params.height > 1 and params.pitch != params.width * params.element:
             raise Refusal(REJECTED, "it fills memory in rows with gaps between them; fill it by a kernel")
         return {1: KIND_FILL, 9: params.to, 11: params.element * params.width * max(1, params.height), 12: params.value, 13: params.element}
 
     def copy(self, node):
         params = CopyParams()
-        self.driver.call("cuGraphMemcpyNodeGetParams", ctypes.c_void_p(node), ctypes.byref(params))
+        self.driver.call("cuGraphMemcpyNodeGetParams", node, ctypes.byref(params))
         rows = max(1, params.height) * max(1, params.depth)
         if params.src.type == 1 or params.dst.type == 1:
             way = "from" if params.src.type == 1 else "to"
@@ -220,26 +272,19 @@ class Graph:
         return {1: KIND_COPY, 9: params.dst.device + params.dst.x, 10: params.src.device + params.src.x, 11: params.width * rows}
 
     def read(self, used):
-        """The nodes as messages. used: numbers of images in the recording by their own number."""
-        order, before, programmatic = self.order()
-        out, renumbered = [], {}
-        for i, node in enumerate(order):
-            kind = ctypes.c_int()
-            self.driver.call("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
-            after = sorted({each for number in before[i] for each in renumbered[number]})
-            if kind.value == NODE_EMPTY:
-                renumbered[i] = after
-                continue
-            if kind.value == NODE_KERNEL:
+        """The work as messages. used: numbers of images in the recording by their own number."""
+        self.expand(ctypes.c_void_p(self.graph), {})
+        out = []
+        for (node, kind, _), (after, early) in zip(self.steps, self.needed()):
+            if kind == NODE_KERNEL:
                 message = self.kernel(node, used)
-                message[7] |= FLAG_PDL if programmatic[i] else 0
-            elif kind.value == NODE_FILL:
+                message[7] |= FLAG_PDL if early else 0
+            elif kind == NODE_FILL:
                 message = self.fill(node)
-            elif kind.value == NODE_COPY:
+            elif kind == NODE_COPY:
                 message = self.copy(node)
             else:
-                raise Refusal(REJECTED, f"it {WHAT.get(kind.value, 'does something')} while it runs, which cannot be recorded")
+                raise Refusal(REJECTED, f"it {WHAT.get(kind, 'does something')} while it runs, which cannot be recorded")
             message[2] = after
-            renumbered[i] = [len(out)]
             out.append(message)
         return out

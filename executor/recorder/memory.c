@@ -4,8 +4,10 @@
 //   | guard | memory that is there before the launches are recorded | … | guard | memory that is
 //   asked for while they are recorded | …
 //
-// Memory of the first kind is given back and taken again. Of the second nothing is, before the next
-// recording, because launches that run side by side must not get the same.
+// Memory of the first kind is given back and taken again, unless it was asked for while the
+// candidate captured a graph of its own: when that graph is launched, its kernels use it, whoever
+// has given it back. Of the second kind nothing is taken again before the next recording, because
+// launches that run side by side must not get the same.
 #include "executor/recorder/recorder.h"
 #include <pthread.h>
 #include <stdbool.h>
@@ -21,9 +23,10 @@
 #define RESERVED ((uint64_t)64 << 30) // addresses, which are had in large pieces only
 #define AREA ((uint64_t)1 << 40)      // where such a piece begins
 
-// Memory that is taken, in the order of addresses.
+// Memory that is taken, in the order of addresses. Python knows this struct.
 struct range {
     uint64_t at, bytes;
+    uint64_t stays; // 1: also when it is given back
 };
 
 struct space {
@@ -136,7 +139,7 @@ static bool reach(uint64_t end)
 }
 
 // Takes the first gap that is large enough. Returns the offset, 0 when there is none.
-static uint64_t take(uint64_t bytes)
+static uint64_t take(uint64_t bytes, bool stays)
 {
     uint64_t at = GUARD;
     size_t i = 0;
@@ -149,12 +152,12 @@ static uint64_t take(uint64_t bytes)
         return 0;
     }
     memmove(&space.range[i + 1], &space.range[i], (space.count - i) * sizeof(space.range[0]));
-    space.range[i] = (struct range){at, bytes};
+    space.range[i] = (struct range){at, bytes, stays};
     space.count++;
     return at;
 }
 
-static uint64_t allocate(uint64_t bytes)
+static uint64_t allocate(uint64_t bytes, bool stays)
 {
     uint64_t at = space.next;
 
@@ -163,7 +166,7 @@ static uint64_t allocate(uint64_t bytes)
         return at;
     }
     if (!space.recording) {
-        at = take(bytes);
+        at = take(bytes, stays);
         return at != 0 ? space.base + at : 0;
     }
     if (!reach(space.at + bytes)) {
@@ -174,14 +177,25 @@ static uint64_t allocate(uint64_t bytes)
     return at;
 }
 
+// Whether what is queued on the stream becomes part of a graph.
+static bool is_captured(void *stream)
+{
+    result (*is_capturing)(void *, int *);
+    int status = 0;
+
+    *(void **)&is_capturing = driver("cuStreamIsCapturing");
+    return is_capturing && is_capturing(stream, &status) == 0 && status != 0;
+}
+
 // For PyTorch's CUDAPluggableAllocator.
 EXPORT void *kr_malloc(ssize_t size, int device, void *stream);
 void *kr_malloc(ssize_t size, int device, void *stream)
 {
+    bool stays = is_captured(stream);
+
     (void)device;
-    (void)stream;
     (void)pthread_mutex_lock(&lock);
-    uint64_t at = allocate(round_up(size > 0 ? (uint64_t)size : 1, ALIGN));
+    uint64_t at = allocate(round_up(size > 0 ? (uint64_t)size : 1, ALIGN), stays);
     (void)pthread_mutex_unlock(&lock);
     return (void *)(uintptr_t)at;
 }
@@ -189,7 +203,7 @@ void *kr_malloc(ssize_t size, int device, void *stream)
 static void release(uint64_t at)
 {
     for (size_t i = 0; i < space.count && !space.recording; i++) {
-        if (space.range[i].at == at) {
+        if (space.range[i].at == at && !space.range[i].stays) {
             space.count--;
             memmove(&space.range[i], &space.range[i + 1],
                     (space.count - i) * sizeof(space.range[0]));

@@ -1,6 +1,6 @@
 
 
-# ---- recording a candidate; the fourth part of the script ----
+# ---- recording a candidate; the last but one part of the script ----
 
 class Recorder:
     def __init__(self, request, began):
@@ -8,7 +8,7 @@ class Recorder:
         import torch
 
         self.torch, self.request, self.driver, self.began = torch, request, Driver(), began
-        self.used, self.contents, self.cases = {}, {}, []
+        self.used, self.contents, self.cases, self.inline = {}, {}, [], None
         self.base = request["base"]
         self.driver.enter_context()
         self.open_memory()
@@ -34,6 +34,9 @@ class Recorder:
         spec = importlib.util.spec_from_file_location("candidate", SOURCE)
         module = importlib.util.module_from_spec(spec)
         sys.modules["candidate"] = module
+        if "load_inline" in self.request["source"]:
+            self.inline = Inline(self.torch, self.request["target"])
+            self.inline.install()
         self.began()
         spec.loader.exec_module(module)
         return module
@@ -171,6 +174,15 @@ class Recorder:
                 self.record_case(candidate, of)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the candidate's, too
             if self.driver.state()[4]:
-                raise Refusal(CRASH, "it needs more memory of the GPU than it may have") from error
-            raise explain(error, False) from error
-        return self.message()
+                raise Refusal(CRASH, "it needs more memory of the GPU than it may have", self.notes()) from error
+            raise self.with_notes(explain(error, False)) from error
+        return {3: self.message(), 5: self.notes() or None}
+
+    def with_notes(self, error):
+        if isinstance(error, Refusal):
+            error.log = "\n".join(filter(None, [error.log, self.notes()]))[:60000]
+        return error
+
+    def notes(self):
+        """What there is to say of how it was compiled."""
+        return "\n".join(self.inline.notes if self.inline else [])[:60000]

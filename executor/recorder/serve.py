@@ -14,7 +14,7 @@ def work(request_file, pipe):
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
     resource.setrlimit(resource.RLIMIT_DATA, (HOST_MEMORY, HOST_MEMORY))
     try:
-        message = {3: Recorder(request, lambda: os.write(pipe, BEGAN)).run()}
+        message = Recorder(request, lambda: os.write(pipe, BEGAN)).run()
     except Refusal as refusal:
         message = {1: refusal.verdict, 2: refusal.reason, 5: (refusal.log or None)}
     except Exception as error:

@@ -1,11 +1,13 @@
 // Any bytes as what a recorder's process writes. They are refused, or give a recording whose parts
-// lie where they may, with images that are whole; its cases are found again, and its features are
-// finite. Its images' variables are read as the executor does.
+// lie where they may, with images that are whole; its cases are found again, streams keep the
+// order of their launches, and its features are finite. Its images' variables are read as the
+// executor does.
 #include "executor/gpu/arena.h"
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/gpu.h"
 #include "executor/gpu/program/recording.h"
 #include "executor/gpu/record/features.h"
+#include "tests/support/stream_plan_check.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,26 @@ static void must(bool what)
     }
 }
 
+// Streams for the launches. The check knows a limited number of them.
+static void look_at_streams(const struct recorded_case *of)
+{
+    struct stream_plan plan;
+    bool chain = true;
+
+    stream_plan_make(&plan, of);
+    for (size_t i = 1; i < of->nodes_count; i++) {
+        bool follows = false;
+
+        for (size_t k = 0; k < of->nodes[i].after_count; k++) {
+            follows = follows || of->nodes[i].after[k] == i - 1;
+        }
+        chain = chain && follows;
+    }
+    must(chain == (plan.streams == 1) && (!chain || plan.wait_count == 0));
+    must(of->nodes_count > PLAN_CHECK_MAX || !plan_fault(of, &plan));
+    stream_plan_release(&plan);
+}
+
 static void look_at_case(const struct cuda_recording *recording, const struct recorded_case *of)
 {
     uint64_t end = recording->base;
@@ -45,6 +67,7 @@ static void look_at_case(const struct cuda_recording *recording, const struct re
               node->shape_count == RECORDED_SHAPE));
         must(node->kind == RECORDED_KERNEL || node->bytes > 0);
     }
+    look_at_streams(of);
     for (size_t i = 0; i < of->blocks_count; i++) {
         const struct recorded_block *block = &of->blocks[i];
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Candidates in Python and with host launchers on a real GPU: each of tests/gpu/recorded has the verdict that its second line, or first,
-# expects; twenty Triton kernels are measured, and said is how many a second; so is how much speedups of the same candidate differ; two
-# clients search a folder of Triton kernels, one of them is killed and goes on, and none is measured twice; a problem whose baseline is
-# PyTorch's is checked with its mutants. Nothing of ours may be left afterwards. Needs PyTorch and Triton, and nvcc for two of the
-# candidates.
+# expects; launches on four streams are faster than the same ones in turn; twenty Triton kernels are measured, and said is how many a
+# second; so is how much speedups of the same candidate differ; two clients search a folder of Triton kernels, one of them is killed and
+# goes on, and none is measured twice; a problem whose baseline is PyTorch's is checked with its mutants. Nothing of ours may be left
+# afterwards. Needs PyTorch and Triton, and nvcc for two of the candidates.
 #   tests/gpu/recorded.sh BIN WORK PROBLEMS     programs of a bundle; a folder for state and logs. Last line: "N passed, N failed".
-# KCAST_RECORDED: patterns of names, default all. KCAST_INLINE=1: the candidate whose compiling takes 40 s, too. KCAST_FOLDER: how many
-# kernels the two clients search, default 200; 0: none.
+# Those with load_inline have a line "# Compiled: HOW", which is what the log of their job must say; printed is how long it took.
+# KCAST_RECORDED: patterns of names, default all. KCAST_INLINE=1: the one that needs PyTorch's headers, which takes 40 s and more of
+# KCAST_COMPILE_TIME than the default, too. KCAST_FOLDER: how many kernels the two clients search, default 200; 0: none.
 set -u
 . "$(dirname "$0")/../support/until.sh"
 bin=$1 work=$2/recorded problems=$3 here=$(dirname "$0")/recorded folder=${KCAST_FOLDER:-200}
@@ -82,7 +83,7 @@ done
 files=()
 for pattern in ${KCAST_RECORDED:-*-*}; do files+=("$here"/$pattern); done
 for file in "${files[@]}"; do
-    case $file in *softmax-inline.py) [ "${KCAST_INLINE:-0}" = 1 ] || continue ;; esac
+    case $file in *-inline-pybind.py) [ "${KCAST_INLINE:-0}" = 1 ] || continue ;; esac
     judge "$file" &
     [ "$(jobs -rp | wc -l)" -le 8 ] || wait -n
 done
@@ -90,6 +91,18 @@ for job in $(jobs -p); do [ "$job" = "$daemon" ] || wait "$job"; done
 for line in "$work"/*.line; do
     grep -q '(expected: ' "$line"
     count $((1 - $?)) "$(basename "$line" .line)" "$(cat "$line")"
+done
+
+job_number=1 # every job has had a number since the daemon's start
+while kcast job $job_number >"$work/job.out" 2>/dev/null; do
+    grep -h 'load_inline of' "$work/job.out"
+    job_number=$((job_number + 1))
+done >"$work/load_inline"
+for file in "${files[@]}"; do
+    how=$(sed -n 's/^# Compiled: //p' "$file") name=$(sed -n 's/.*load_inline(name="\([a-z_]*\)".*/\1/p' "$file")
+    [ -n "$how" ] && [ -e "$work/$(basename "$file").line" ] || continue
+    grep -q "load_inline of $name: compiled $how, " "$work/load_inline"
+    count $? "how $(basename "$file") was compiled" "$(grep "load_inline of $name: " "$work/load_inline" | tail -2 | tr -s ' \n' ' ' | cut -c 1-300)"
 done
 
 spread() { # CANDIDATE [-D NAME=VALUE]…: how much eight speedups of 64 launches a shape differ
@@ -105,6 +118,13 @@ P
 spread "$here/softmax-torch.py"
 spread "$here/softmax-triton.py"
 spread "$problems/softmax/template.cu" -D KEEP=2 -D THREADS=256 -D ROWS=1 -D VEC=4 -D ITEMS=8 -D EXP=1 -D LONG=1
+
+# The same four launches beside each other and one after the other: each leaves most of the GPU idle.
+speedup() { kcast --json measure --fresh "$problems/softmax" "$1" 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)["speedup"])'; }
+sed 's/^STREAMS = 4$/STREAMS = 1/' "$here/softmax-streams.py" >"$work/softmax-in-turn.py"
+beside=$(speedup "$here/softmax-streams.py") turn=$(speedup "$work/softmax-in-turn.py")
+python3 -c "import sys; sys.exit(not $beside > 1.5 * $turn)" 2>/dev/null
+count $? "launches on four streams overlap" "${beside}x beside each other, ${turn}x in turn"
 
 # Two clients, one of them killed.
 client() { # NAME SEED; in the background, where it becomes the command, which can be killed

@@ -1,6 +1,7 @@
 // Searches in simulated time that rank points before any is compiled: what does not compile, what
 // confidence costs, and beginning with what was measured elsewhere.
 #include "client/forecast/forecast_request.h"
+#include "client/report/run_counts.h"
 #include "common/strbuf.h"
 #include "proto/bins.h"
 #include "tests/replay/sim_fixture.h"
@@ -370,6 +371,63 @@ static void a_screening_hands_the_best_on_to_the_next_one(void **state)
     assert_int_equal(follow(0, 1).screenings, 0);
 }
 
+// How many candidates a search has proposed before it has seen any outcome.
+static uint64_t proposed_at_once(uint64_t rules, const char *policy, uint64_t measurements)
+{
+    struct fixture *f = set_up_with(1, 16);
+    f->config.policy = policy;
+    f->config.strategy = "greedy";
+    f->config.forecaster = SIM_FORECASTER_STATIC;
+    f->config.batch = f->config.wide = 4;
+    f->config.rules = rules;
+    f->config.measurements = measurements;
+    start(f);
+    uint64_t count = sim_search_run_state(f->search)->candidate_count;
+    tear_down(f);
+    return count;
+}
+
+// What a model first learns from is spread over the space whatever comes out, so it need not wait.
+static void what_a_model_learns_from_is_proposed_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "rank", 0), 20);
+    assert_int_equal(proposed_at_once(0, "rank", 0), 8); // as in run files of before
+    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "threshold", 0), 8);
+    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "rank", 13), 12); // more are never measured
+}
+
+// At its end by the budget a search has candidates that are being compiled, for nobody.
+static void what_is_not_decided_about_is_not_waited_for(void **state)
+{
+    struct fixture *f = set_up_with(1, 1); // compiling is the slower one
+    (void)state;
+    f->config.policy = "rank";
+    f->config.strategy = "greedy";
+    f->config.forecaster = SIM_FORECASTER_STATIC;
+    f->config.batch = f->config.wide = 4;
+    f->config.lag = 8;
+    f->config.rules = RUN_RULES_NOW;
+    f->config.budget_seconds = 2;
+    start(f);
+    (void)run(f, SIZE_MAX);
+    const struct run_state *run_state = sim_search_run_state(f->search);
+    uint64_t last = 0, dropped = 0;
+    for (uint64_t id = 1; id <= run_state->searched; id++) {
+        last = run_state->candidate[id - 1].decided.decision != 0 ? id : last;
+    }
+    for (uint64_t id = 1; id <= run_state->searched; id++) {
+        const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
+        bool open = !candidate->compiled && candidate->proposed.duplicate_of == 0;
+        assert_true(!open || id > last);
+        dropped += open;
+    }
+    assert_true(dropped > 0);
+    assert_int_equal(run_counts_of(run_state).row[RUN_COUNT_NO_RESULT], 0);
+    assert_true(run_counts_of(run_state).row[RUN_COUNT_NOT_REACHED] >= dropped);
+    tear_down(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +436,8 @@ int main(void)
         cmocka_unit_test(more_confidence_costs_more_and_misses_less),
         cmocka_unit_test(promises_that_are_not_kept_end_the_search),
         cmocka_unit_test(a_screening_hands_the_best_on_to_the_next_one),
+        cmocka_unit_test(what_a_model_learns_from_is_proposed_at_once),
+        cmocka_unit_test(what_is_not_decided_about_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ def child(words, pipe):
     elif word == "refuse":
         os.write(pipe, pack({1: words[1], 2: " ".join(words[2:]).replace("\\e", "\x1b")}))
     elif word == "spends":
-        os.write(pipe, pack({1: "compile-error", 2: "ptxas was ended"}))
+        os.write(pipe, pack({1: "compile-error", 2: "ptxas was ended", 5: "how it was compiled"}))
     elif word == "fail":
         os.write(pipe, pack({4: rest.replace("\\e", "\x1b")}))
     elif word == "begins":

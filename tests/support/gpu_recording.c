@@ -150,3 +150,42 @@ struct bytes gpu_recording_pack(struct cuda_recording *recording)
     message_clear(&cuda_recording_message, recording);
     return strbuf_detach_bytes(&packed);
 }
+
+void gpu_recording_after(struct recorded_node *node, uint64_t number)
+{
+    node->after = xrealloc(node->after, node->after_count + 1, sizeof(*node->after));
+    node->after[node->after_count++] = number;
+}
+
+void gpu_recording_fill(struct recorded_case *of)
+{
+    struct recorded_node *node = gpu_recording_node(of, RECORDED_FILL);
+
+    node->to = of->tensors_count > 1 ? of->tensors[1] : 0;
+    node->width = 4;
+    node->bytes = 16;
+}
+
+void gpu_recording_clear_nodes(struct recorded_case *of)
+{
+    for (size_t i = 0; i < of->nodes_count; i++) {
+        message_clear(&recorded_node_message, &of->nodes[i]);
+    }
+    of->nodes_count = 0;
+}
+
+void gpu_recording_draw(struct recorded_case *of, const char *text)
+{
+    gpu_recording_clear_nodes(of);
+    gpu_recording_fill(of);
+    while (text) {
+        gpu_recording_fill(of);
+        while (*text != '\0' && *text != ';') {
+            char *end;
+
+            gpu_recording_after(&of->nodes[of->nodes_count - 1], strtoul(text, &end, 10));
+            text = end + (*end == ' ');
+        }
+        text = *text == ';' ? text + 1 : NULL;
+    }
+}

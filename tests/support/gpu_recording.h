@@ -25,5 +25,15 @@ struct recorded_block *gpu_recording_block(const struct cuda_recording *recordin
                                            struct recorded_case *of, size_t bytes);
 // Gives a case the node as its last one, of this kind and nothing else.
 struct recorded_node *gpu_recording_node(struct recorded_case *of, enum recorded_kind kind);
+// The same, a fill of the first 16 bytes of y.
+void gpu_recording_fill(struct recorded_case *of);
+// Has a node come after another one, too.
+void gpu_recording_after(struct recorded_node *node, uint64_t number);
+// Takes all nodes from a case.
+void gpu_recording_clear_nodes(struct recorded_case *of);
+// Gives a case such fills instead of its nodes. The text says what each comes after, from the
+// second on: in "0;;0 1" the second comes after the first, the third after nothing, and the fourth
+// after the first two.
+void gpu_recording_draw(struct recorded_case *of, const char *text);
 
 #endif

@@ -17,6 +17,15 @@ MUST_CHECK int program_find_kernel(struct program *program, size_t module, const
 void program_add_attributes(struct program_launch *out, const uint32_t cluster[3], bool cooperative,
                             bool pdl);
 
+// Queues a copy by a kernel of the executor, because a range may hold several variables and the
+// driver copies only within one.
+MUST_CHECK int program_copy_range(struct gpu *gpu, cu_pointer to, cu_pointer from, uint64_t bytes,
+                                  struct err *err);
+// Makes the streams and events that program->plan asks for; none when that is one stream.
+MUST_CHECK int program_make_events(struct program *program, struct err *err);
+// Destroys the events, before the plan is released.
+void program_forget_events(struct program *program);
+
 // program_prepare, after everything of the last case has been forgotten.
 MUST_CHECK int program_prepare_sealed(struct program *program, const struct shape_case *shape,
                                       const struct program_tensors *tensors, struct err *err);

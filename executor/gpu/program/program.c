@@ -74,6 +74,8 @@ out:
 
 static void forget_launches(struct program *program)
 {
+    program_forget_events(program);
+    stream_plan_release(&program->plan);
     for (size_t i = 0; i < program->launch_count; i++) {
         free(program->launch[i].value);
     }
@@ -140,10 +142,8 @@ static void merge_globals(struct program_module *module)
     module->global_count = count;
 }
 
-// Queues a copy by a kernel of the executor, because a range may hold several variables and the
-// driver copies only within one.
-static int copy_range(struct gpu *gpu, cu_pointer to, cu_pointer from, uint64_t bytes,
-                      struct err *err)
+int program_copy_range(struct gpu *gpu, cu_pointer to, cu_pointer from, uint64_t bytes,
+                       struct err *err)
 {
     return gpu_run(gpu, GPU_COPY, bytes, (void *[]){&to, &from, &bytes}, err);
 }
@@ -159,7 +159,7 @@ static int keep_globals(struct program *program, struct program_module *module, 
 
         rc = arena_place(&gpu->judge, global->size, &global->pristine, err);
         if (rc == 0) {
-            rc = copy_range(gpu, global->pristine, global->at, global->size, err);
+            rc = program_copy_range(gpu, global->pristine, global->at, global->size, err);
         }
     }
     return rc;
@@ -288,144 +288,4 @@ int program_prepare(struct program *program, const struct shape_case *shape,
     forget_launches(program);
     return program->memory ? program_prepare_recorded(program, shape, tensors, err)
                            : program_prepare_sealed(program, shape, tensors, err);
-}
-
-// ---- a run ----
-
-// Appends the zones before and behind an area. Where the next area is near, one zone serves both.
-static bool add_guards(const struct program *program, size_t index, struct gpu_zones *zones)
-{
-    const struct program_area *area = &program->area[index], *next = area + 1;
-    cu_pointer end = area->at + area->bytes;
-    bool shared = index + 1 < program->area_count && next->at - end <= GUARD_BYTES;
-
-    return gpu_zones_add(zones, area->at - GUARD_BYTES, GUARD_BYTES) &&
-           (shared || gpu_zones_add(zones, end, GUARD_BYTES));
-}
-
-bool program_zones(const struct program *program, bool guards, struct gpu_zones *zones)
-{
-    for (size_t i = 0; i < program->area_count; i++) {
-        const struct program_area *area = &program->area[i];
-
-        if (guards ? !add_guards(program, i, zones)
-                   : area->fill != FILL_KEPT && !gpu_zones_add(zones, area->at, area->bytes)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static int clear_area(struct program *program, const struct program_area *area, struct err *err)
-{
-    struct gpu *gpu = program->gpu;
-
-    return gpu_check(gpu, gpu->driver.set_bytes(area->at, 0, area->bytes, gpu->stream),
-                     "clearing scratch memory", err);
-}
-
-// Queues what a block is to hold: zeros, and its pieces, which have been uploaded already.
-static int restore_block(struct program *program, const struct program_area *area, struct err *err)
-{
-    const struct cuda_recording *recording = program->object.recording;
-    struct gpu *gpu = program->gpu;
-    int rc = clear_area(program, area, err);
-
-    for (size_t i = 0; i < area->block->pieces_count && rc == 0; i++) {
-        const struct recorded_piece *piece = &area->block->pieces[i];
-
-        rc = gpu_check(gpu,
-                       gpu->driver.copy(area->at + piece->at, program->content[piece->content],
-                                        recording->contents[piece->content].data.len, gpu->stream),
-                       "filling memory of a recording", err);
-    }
-    return rc;
-}
-
-int program_clear(struct program *program, struct err *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; i < program->area_count && rc == 0; i++) {
-        if (program->area[i].fill == FILL_ZERO) {
-            rc = clear_area(program, &program->area[i], err);
-        }
-    }
-    return rc;
-}
-
-int program_restore(struct program *program, struct err *err)
-{
-    int rc = 0;
-
-    for (size_t m = 0; m < program->module_count; m++) {
-        const struct program_module *module = &program->module[m];
-
-        for (size_t i = 0; i < module->global_count && rc == 0; i++) {
-            const struct program_global *global = &module->global[i];
-
-            rc = copy_range(program->gpu, global->at, global->pristine, global->size, err);
-        }
-    }
-    for (size_t i = 0; i < program->area_count && rc == 0; i++) {
-        if (program->area[i].fill == FILL_KEPT) {
-            rc = restore_block(program, &program->area[i], err);
-        }
-    }
-    return rc;
-}
-
-static cu_result run_kernel(struct program *program, struct program_launch *launch)
-{
-    void *extra[] = {CU_PARAMETER_POINTER, launch->value, CU_PARAMETER_SIZE, &launch->packed_bytes,
-                     CU_PARAMETER_END};
-
-    return launch->packed_bytes > 0
-               ? program->gpu->driver.launch(&launch->config, launch->function, NULL, extra)
-               : program->gpu->driver.launch(&launch->config, launch->function, launch->parameter,
-                                             NULL);
-}
-
-static cu_result run_fill(struct program *program, const struct program_launch *launch)
-{
-    struct driver *d = &program->gpu->driver;
-    cu_stream stream = program->gpu->stream;
-
-    switch (launch->set_size) {
-    case 1:
-        return d->set_bytes(launch->to, (unsigned char)launch->set, launch->count, stream);
-    case 2:
-        return d->set_halves(launch->to, (unsigned short)launch->set, launch->count, stream);
-    default:
-        return d->set_words(launch->to, launch->set, launch->count, stream);
-    }
-}
-
-static cu_result run_one(struct program *program, struct program_launch *launch)
-{
-    switch (launch->work) {
-    case WORK_FILL:
-        return run_fill(program, launch);
-    case WORK_COPY:
-        return program->gpu->driver.copy(launch->to, launch->from, launch->count,
-                                         program->gpu->stream);
-    case WORK_KERNEL:
-        break;
-    }
-    return run_kernel(program, launch);
-}
-
-int program_run(struct program *program, struct err *err)
-{
-    for (size_t i = 0; i < program->launch_count; i++) {
-        cu_result result = run_one(program, &program->launch[i]);
-
-        if (result != CU_OK) {
-            int rc = gpu_check(program->gpu, result, "it cannot be launched", err);
-
-            (void)err_wrap(err, "%s", program->launch[i].name);
-            return program->gpu->broken ? rc : PROGRAM_UNFIT;
-        }
-    }
-    return 0;
 }

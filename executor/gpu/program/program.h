@@ -12,6 +12,7 @@
 
 #include "executor/gpu/gpu.h"
 #include "executor/gpu/guarded_buffer.h"
+#include "executor/gpu/program/streams.h"
 #include "problem/manifest.h"
 #include "problem/problem.h"
 #include "proto/messages.h"
@@ -32,10 +33,10 @@ enum program_work { WORK_KERNEL, WORK_FILL, WORK_COPY };
 // One piece of work with all that the driver needs for it.
 struct program_launch {
     enum program_work work;
-    const char *name; // of the kernel; borrowed
+    const char *name;        // of the kernel; borrowed
+    struct cu_launch config; // of a fill or a copy its stream alone
     // Of a kernel:
     cu_function function;
-    struct cu_launch config;
     struct cu_attribute attribute[3];
     unsigned char *value;              // the parameters' bytes; owned
     void *parameter[MANIFEST_ARG_MAX]; // pointers into value; not used when packed
@@ -90,6 +91,9 @@ struct program {
     // For the case that program_prepare was called with last:
     struct program_launch *launch;
     size_t launch_count;
+    struct stream_plan plan; // of a recording; else empty, and all launches are on one stream
+    cu_event *event;         // of each launch that another stream waits for; NULL: one stream
+    cu_event begin;          // of the run, for streams that have nothing else to wait for
     struct program_area area[PROGRAM_AREAS_MAX]; // in the order of their addresses
     size_t area_count;
     // Where the results of outputs are that a run does not leave in their tensor; 0 bytes: it does.
@@ -120,7 +124,10 @@ MUST_CHECK int program_clear(struct program *program, struct err *err);
 // Queues giving the device variables of all loaded modules the values from when they were loaded,
 // and the areas of FILL_KEPT what they hold. Reads the arena `judge`.
 MUST_CHECK int program_restore(struct program *program, struct err *err);
-// Queues the launches. Returns 0, PROGRAM_UNFIT or an error.
+// Queues the launches: in their order, or beside each other where a recording allows that. In
+// either case events that are recorded on gpu->stream before and after this call have all of them
+// between them, and who waits for the stream waits for all; also after a failure that leaves the
+// context usable. Returns 0, PROGRAM_UNFIT or an error.
 MUST_CHECK int program_run(struct program *program, struct err *err);
 
 #endif

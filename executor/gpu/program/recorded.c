@@ -111,7 +111,16 @@ static int place_results(struct program *program, const struct recorded_case *of
 
 // ---- launches ----
 
-static int add_kernel(struct program *program, const struct recorded_node *node,
+// Whether a kernel may begin before the launch before it has ended. Of several streams that one is
+// the right one only where the kernel waits for nothing else.
+static bool may_begin_early(const struct program *program, const struct recorded_node *node,
+                            size_t number)
+{
+    return (node->flags & RECORDED_PDL) != 0 &&
+           (program->plan.streams == 1 || program->plan.step[number].follows_one);
+}
+
+static int add_kernel(struct program *program, const struct recorded_node *node, bool early,
                       struct program_launch *out, struct err *err)
 {
     const struct recorded_image *image = &program->object.recording->images[node->image];
@@ -130,8 +139,7 @@ static int add_kernel(struct program *program, const struct recorded_node *node,
         cluster[i] = (uint32_t)node->shape[6 + i];
     }
     out->config.smem = (uint32_t)node->smem;
-    program_add_attributes(out, cluster, (node->flags & RECORDED_COOPERATIVE) != 0,
-                           (node->flags & RECORDED_PDL) != 0);
+    program_add_attributes(out, cluster, (node->flags & RECORDED_COOPERATIVE) != 0, early);
     out->value = xmalloc(node->parameters.len + 1);
     if (node->parameters.len > 0) { // where a kernel has none there is nothing at all
         memcpy(out->value, node->parameters.data, node->parameters.len);
@@ -146,9 +154,13 @@ static int add_node(struct program *program, const struct recorded_case *of, siz
     const struct recorded_node *node = &of->nodes[number];
     struct program_launch *out = &program->launch[program->launch_count++];
 
-    *out = (struct program_launch){.name = "memory"};
+    cu_stream stream = gpu_stream(program->gpu, program->plan.step[number].stream);
+    *out = (struct program_launch){.name = "memory", .config.stream = stream};
     if (node->kind == RECORDED_KERNEL) {
-        return add_kernel(program, node, out, err);
+        int rc = add_kernel(program, node, may_begin_early(program, node, number), out, err);
+
+        out->config.stream = stream;
+        return rc;
     }
     bool known =
         is_known(program, of, tensors, node->to, node->bytes) &&
@@ -184,6 +196,11 @@ int program_prepare_recorded(struct program *program, const struct shape_case *s
         return rc == ERR_LIMIT ? PROGRAM_UNFIT : rc;
     }
     rc = place_results(program, of, tensors, err);
+    if (rc != 0) {
+        return rc;
+    }
+    stream_plan_make(&program->plan, of);
+    rc = program_make_events(program, err);
     program->launch = xcalloc(of->nodes_count + 1, sizeof(*program->launch));
     for (size_t i = 0; i < of->nodes_count && rc == 0; i++) {
         rc = add_node(program, of, i, tensors, err);

@@ -355,6 +355,11 @@ static int take_reply(const struct session *s, const struct recorder_report *rep
                               xasprintf("what was recorded makes no sense: %s", why.text));
         return 0;
     }
+    if (reply.log) { // how it was compiled, or why it failed
+        compile_result_clean(reply.log, strlen(reply.log));
+        s->compiled->log = reply.log;
+        reply.log = NULL;
+    }
     if (reply.failure) {
         compile_result_clean(reply.failure, strlen(reply.failure));
         if (report->began) {
@@ -373,11 +378,6 @@ static int take_reply(const struct session *s, const struct recorder_report *rep
                                               "a recording nor a reason why not");
 
         compile_result_clean(reason, strlen(reason));
-        if (reply.log) {
-            compile_result_clean(reply.log, strlen(reply.log));
-            s->compiled->log = reply.log;
-            reply.log = NULL;
-        }
         compile_result_refuse(s->compiled, verdict_of(reply.verdict ? reply.verdict : ""), reason);
     }
     message_clear(&record_reply_message, &reply);

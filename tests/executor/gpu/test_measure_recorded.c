@@ -204,6 +204,53 @@ static void copies_alone_are_measured(void **state)
                   false);
 }
 
+// Splits each case's launch into two halves, of which the second comes after the first or not.
+static void halve(struct cuda_recording *recording, bool after)
+{
+    for (size_t i = 0; i < recording->cases_count; i++) {
+        struct recorded_case *of = &recording->cases[i];
+        struct recorded_node *second = gpu_recording_node(of, RECORDED_KERNEL);
+        struct recorded_node *first = &of->nodes[0];
+        int32_t n = (int32_t)(of->values[0] / 2);
+
+        memcpy(first->parameters.data + 16, &n, sizeof(n));
+        second->symbol = xstrdup(first->symbol);
+        second->shape = xcalloc(RECORDED_SHAPE, sizeof(*second->shape));
+        memcpy(second->shape, first->shape, RECORDED_SHAPE * sizeof(*second->shape));
+        second->shape_count = RECORDED_SHAPE;
+        second->parameters = bytes_copy(first->parameters.data, first->parameters.len);
+        for (size_t p = 0; p < 2; p++) {
+            uint64_t at = of->tensors[p] + 4 * (uint64_t)n;
+
+            memcpy(second->parameters.data + 8 * p, &at, sizeof(at));
+        }
+        second->after = xcalloc(1, sizeof(*second->after));
+        second->after_count = after;
+    }
+}
+
+// Two halves of 21 us each against one launch of 22 us.
+static void launches_that_nothing_orders_overlap(void **state)
+{
+    struct trial *trial = *state;
+    struct cuda_recording recording;
+
+    trial_must_open(trial, "noise=0.2");
+    make(&recording, "fk_scale", CANDIDATE);
+    halve(&recording, true);
+    const struct result *result = trial_result(trial, gpu_recording_pack(&recording));
+    assert_int_equal(result->verdict, VERDICT_SLOWER);
+    assert_true(result->speedup->log2 > -1.1 && result->speedup->log2 < -0.8);
+    make(&recording, "fk_scale", CANDIDATE);
+    halve(&recording, false);
+    result = trial_result(trial, gpu_recording_pack(&recording));
+    assert_true(result->speedup->log2 > -0.3 && result->speedup->log2 < 0.1);
+    // What is on another stream is part of the time, and is waited for.
+    make(&recording, "fk_scale_slow100", CANDIDATE);
+    halve(&recording, false);
+    trial_becomes(trial, gpu_recording_pack(&recording), VERDICT_SLOWER, "", false);
+}
+
 static void places_that_are_not_here_are_no_verdict(void **state)
 {
     struct trial *trial = *state;
@@ -249,6 +296,7 @@ int main(void)
         TEST(copies_and_fills_stay_in_its_own_memory),
         TEST(a_kernel_may_have_no_parameters),
         TEST(copies_alone_are_measured),
+        TEST(launches_that_nothing_orders_overlap),
         TEST(places_that_are_not_here_are_no_verdict),
         TEST(a_baseline_may_be_a_recording),
     };

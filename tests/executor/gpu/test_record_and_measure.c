@@ -89,6 +89,41 @@ static void variables_of_its_images_are_put_back(void **state)
     }
 }
 
+// Two halves on two streams take as long as one of them, with what events take; one after the other
+// they would be slower.
+#define HALVES                                                                                     \
+    HEAD "other, kept = torch.cuda.Stream(), {}\n"                                                 \
+         "def halves(x, y, n, a):\n    here = torch.cuda.current_stream()\n"                       \
+         "    other.wait_stream(here)\n"                                                           \
+         "    torch.launch('fk_scale_fast30', x[:n // 2], y[:n // 2], n // 2, a)\n"                \
+         "    with torch.cuda.stream(other):\n"                                                    \
+         "        torch.launch('fk_scale_fast30', x[n // 2:], y[n // 2:], n // 2, a)\n"            \
+         "    here.wait_stream(other)\n"                                                           \
+         "def p(x, y, n, a):\n"
+
+static void what_overlaps_is_measured_so(void **state)
+{
+    const struct both *both = *state;
+
+    trial_must_open(both->trial, "noise=0.2");
+    measured(both, HALVES "    halves(x, y, n, a)\n", VERDICT_FASTER, "");
+    measured(both,
+             HALVES "    if n not in kept:\n        kept[n] = torch.cuda.CUDAGraph()\n"
+                    "        with torch.cuda.graph(kept[n]): halves(x, y, n, a)\n"
+                    "    kept[n].replay()\n",
+             VERDICT_FASTER, "");
+    measured(both, HALVES "    halves(x, y, n, a)\n    halves(x, y, n, a)\n", VERDICT_SLOWER, "");
+    // Memory that only the captured graph works in; it is nobody else's.
+    measured(both,
+             HALVES "    if n not in kept:\n        kept[n] = torch.cuda.CUDAGraph()\n"
+                    "        with torch.cuda.graph(kept[n]):\n            t = torch.empty(n)\n"
+                    "            t.copy_(x)\n            halves(t, y, n, a)\n        del t\n"
+                    "        kept[n, 0] = torch.tensor([1.0] * n)\n"
+                    "    kept[n].replay()\n    torch.launch('fk_scale', kept[n, 0], y, n, a)\n"
+                    "    kept[n].replay()\n",
+             VERDICT_SLOWER, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +133,7 @@ int main(void)
                                         both_tear_down),
         cmocka_unit_test_setup_teardown(variables_of_its_images_are_put_back, both_set_up,
                                         both_tear_down),
+        cmocka_unit_test_setup_teardown(what_overlaps_is_measured_so, both_set_up, both_tear_down),
     };
 
     return cmocka_run_group_tests(tests, trial_find_compiler, NULL);

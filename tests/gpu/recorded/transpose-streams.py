@@ -1,5 +1,5 @@
 # Expected: faster|equivalent|slower
-# Two streams that part and meet again.
+# Two streams that part and meet again. Each half keeps the memory busy, so little may come of it.
 import torch
 
 

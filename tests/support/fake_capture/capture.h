@@ -2,7 +2,8 @@
 //
 // libcuda.so.1: as much of the CUDA driver as executor/recorder and tests/support/fake_torch ask
 // for. Device memory is host memory at the addresses that were asked for, and everything runs when
-// it is queued, or when the graph is launched that it was captured in. It is loaded into an
+// it is queued, or when the graph is launched that it was captured in. Streams that wait for an
+// event of a captured one are captured with it, and have to be waited for. It is loaded into an
 // interpreter, so it has nothing of this tree and no sanitizer in it. What replays is
 // tests/support/fake_gpu.
 //
@@ -30,17 +31,20 @@ enum {
     INVALID_IMAGE = 200,
     NOT_FOUND = 500,
     ILLEGAL_ADDRESS = 700,
-    CAPTURE_UNSUPPORTED = 900
+    CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_UNJOINED = 904,
+    CAPTURE_ISOLATION = 905
 };
 
 #define PARAMETERS_MAX 4
+#define AFTER_MAX 256 // nodes that a node comes after
 
 struct function {
     struct module *module;
     char name[64];
 };
 
-enum node_kind { NODE_KERNEL, NODE_COPY, NODE_FILL, NODE_HOST };
+enum node_kind { NODE_KERNEL, NODE_COPY, NODE_FILL, NODE_HOST, NODE_GRAPH, NODE_EMPTY };
 
 struct node { // what is queued, whether it is captured or not
     enum node_kind kind;
@@ -54,6 +58,12 @@ struct node { // what is queued, whether it is captured or not
     unsigned fill, width;
     void (*call)(void *); // of a host function
     void *context;
+    struct graph *child; // of a graph that was launched
+    // In a graph:
+    struct node *after[AFTER_MAX];
+    size_t after_count;
+    bool early; // it may begin before the first of these has ended
+    bool mark;
 };
 
 // What broke the GPU; 0 when nothing has.
@@ -63,6 +73,8 @@ extern int broken;
 size_t kernel_parameters(const char *name, size_t size[static PARAMETERS_MAX]);
 // Runs it now. Returns what the driver says.
 int node_run(const struct node *node);
+// Runs all of a graph in the order in which it was captured.
+int graph_run(const struct graph *graph);
 // Whether all of the range is memory that may be used.
 bool memory_holds(uint64_t at, size_t bytes);
 

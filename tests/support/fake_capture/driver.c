@@ -55,6 +55,8 @@ CALL(cuGetErrorName, int result, const char **ret)
     *ret = result == ILLEGAL_ADDRESS       ? "CUDA_ERROR_ILLEGAL_ADDRESS"
            : result == OUT_OF_MEMORY       ? "CUDA_ERROR_OUT_OF_MEMORY"
            : result == CAPTURE_UNSUPPORTED ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+           : result == CAPTURE_UNJOINED    ? "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"
+           : result == CAPTURE_ISOLATION   ? "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"
                                            : "CUDA_ERROR_INVALID_VALUE";
     return OK;
 }
@@ -296,6 +298,10 @@ int node_run(const struct node *node)
         return run_kernel(node);
     case NODE_HOST:
         node->call(node->context);
+        return OK;
+    case NODE_GRAPH:
+        return graph_run(node->child);
+    case NODE_EMPTY:
         return OK;
     case NODE_COPY:
     case NODE_FILL:

@@ -1,5 +1,5 @@
-// Streams, and the graphs that become of what a stream is given while it is captured: each node
-// comes after the one before it.
+// Streams, and the graphs that become of what they are given while they are captured: a node comes
+// after the one before it on its stream, and after what the stream has waited for since.
 #include "tests/support/fake_capture/capture.h"
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,25 @@ struct graph {
     size_t count;
 };
 
-struct stream {
-    struct graph *captured; // NULL: what is queued runs
+struct after { // what the next node on a stream comes after
+    struct node *node[AFTER_MAX];
+    size_t count;
 };
 
-static struct stream default_stream;
+struct stream {
+    struct graph *captured; // NULL: what is queued runs
+    struct after after;
+    bool early; // the next node may begin before the one before it has ended
+    struct stream *next;
+};
+
+struct event {
+    bool recorded;
+    struct graph *captured; // that it is in; NULL: none
+    struct after after;
+};
+
+static struct stream default_stream, *streams = &default_stream;
 
 static struct stream *stream_of(struct stream *stream)
 {
@@ -27,7 +41,12 @@ static struct stream *stream_of(struct stream *stream)
 CALL(cuStreamCreate, struct stream **ret, unsigned flags)
 {
     *ret = calloc(1, sizeof(**ret));
-    return *ret && flags <= 1 ? broken : INVALID_VALUE;
+    if (!*ret || flags > 1) {
+        return INVALID_VALUE;
+    }
+    (*ret)->next = streams;
+    streams = *ret;
+    return broken;
 }
 
 CALL(cuStreamSynchronize, struct stream *stream)
@@ -35,23 +54,117 @@ CALL(cuStreamSynchronize, struct stream *stream)
     return stream_of(stream)->captured ? CAPTURE_UNSUPPORTED : broken;
 }
 
+CALL(cuStreamIsCapturing, struct stream *stream, int *ret)
+{
+    *ret = stream_of(stream)->captured ? 1 : 0;
+    return OK;
+}
+
 CALL(cuStreamBeginCapture_v2, struct stream *stream, int mode)
 {
     (void)mode;
     stream->captured = calloc(1, sizeof(*stream->captured));
+    stream->after.count = 0;
     return stream->captured ? broken : OUT_OF_MEMORY;
+}
+
+static void mark(struct node *const *node, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!node[i]->mark) {
+            node[i]->mark = true;
+            mark(node[i]->after, node[i]->after_count);
+        }
+    }
+}
+
+// Whether the last nodes of a stream come after all others of the graph, or are these.
+static bool is_joined(const struct graph *graph, const struct stream *stream)
+{
+    bool joined = true;
+
+    mark(stream->after.node, stream->after.count);
+    for (size_t i = 0; i < graph->count; i++) {
+        joined = joined && graph->node[i]->mark;
+        graph->node[i]->mark = false;
+    }
+    return joined;
 }
 
 CALL(cuStreamEndCapture, struct stream *stream, struct graph **ret)
 {
-    *ret = stream->captured;
-    stream->captured = NULL;
-    return *ret ? broken : INVALID_VALUE;
+    struct graph *graph = stream->captured;
+
+    if (!graph) {
+        return INVALID_VALUE;
+    }
+    bool joined = is_joined(graph, stream);
+    for (struct stream *each = streams; each; each = each->next) {
+        each->captured = each->captured == graph ? NULL : each->captured;
+    }
+    *ret = joined ? graph : NULL;
+    return joined ? broken : CAPTURE_UNJOINED;
+}
+
+CALL(cuEventCreate, struct event **ret, unsigned flags)
+{
+    (void)flags;
+    *ret = calloc(1, sizeof(**ret));
+    return *ret ? broken : OUT_OF_MEMORY;
+}
+
+CALL(cuEventRecord, struct event *event, struct stream *stream)
+{
+    stream = stream_of(stream);
+    *event = (struct event){.recorded = true, .captured = stream->captured, .after = stream->after};
+    return broken;
+}
+
+// Adds what is not in it already.
+static int add_after(struct after *to, const struct after *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        size_t k = 0;
+
+        while (k < to->count && to->node[k] != from->node[i]) {
+            k++;
+        }
+        if (k == AFTER_MAX) {
+            return OUT_OF_MEMORY;
+        }
+        to->node[k] = from->node[i];
+        to->count = k == to->count ? k + 1 : to->count;
+    }
+    return OK;
+}
+
+CALL(cuStreamWaitEvent, struct stream *stream, struct event *event, unsigned flags)
+{
+    stream = stream_of(stream);
+    if (flags != 0) {
+        return INVALID_VALUE;
+    }
+    if (event->captured != stream->captured && event->recorded) {
+        if (stream->captured) {
+            return CAPTURE_ISOLATION;
+        }
+        stream->captured = event->captured;
+        stream->after.count = 0;
+    }
+    return event->captured ? add_after(&stream->after, &event->after) : broken;
+}
+
+// Not of CUDA: what is launched next on the stream is launched as dependent of what is before it.
+CALL(fakeNextIsEarly, struct stream *stream)
+{
+    stream_of(stream)->early = true;
+    return OK;
 }
 
 static int queue(struct stream *stream, struct node node)
 {
-    struct graph *graph = stream_of(stream)->captured;
+    stream = stream_of(stream);
+    struct graph *graph = stream->captured;
 
     if (!graph || broken) {
         return broken ? broken : node_run(&node);
@@ -65,8 +178,20 @@ static int queue(struct stream *stream, struct node node)
     for (size_t i = 0; i < PARAMETERS_MAX; i++) {
         kept->place[i] = kept->value[i];
     }
+    memcpy(kept->after, stream->after.node, sizeof(kept->after));
+    kept->after_count = stream->after.count;
+    kept->early = stream->early;
+    stream->early = false;
+    stream->after.node[0] = kept;
+    stream->after.count = 1;
     graph->node[graph->count++] = kept;
     return OK;
+}
+
+// Not of CUDA: a node without work, as some calls of the driver leave in a graph.
+CALL(fakeEmptyNode, struct stream *stream)
+{
+    return queue(stream, (struct node){.kind = NODE_EMPTY});
 }
 
 CALL(cuLaunchKernel, struct function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
@@ -124,14 +249,25 @@ CALL(cuGraphInstantiateWithFlags, struct graph **ret, struct graph *graph, uint6
     return flags == 0 ? broken : INVALID_VALUE;
 }
 
-CALL(cuGraphLaunch, struct graph *graph, struct stream *stream)
+int graph_run(const struct graph *graph)
 {
-    int rc = stream_of(stream)->captured ? CAPTURE_UNSUPPORTED : broken;
+    int rc = broken;
 
     for (size_t i = 0; i < graph->count && rc == 0; i++) {
         rc = node_run(graph->node[i]);
     }
     return rc;
+}
+
+CALL(cuGraphLaunch, struct graph *graph, struct stream *stream)
+{
+    return queue(stream, (struct node){.kind = NODE_GRAPH, .child = graph});
+}
+
+CALL(cuGraphChildGraphNodeGetGraph, const struct node *node, struct graph **ret)
+{
+    *ret = node->child;
+    return node->kind == NODE_GRAPH ? OK : INVALID_VALUE;
 }
 
 CALL(cuGraphGetNodes, const struct graph *graph, struct node **ret, size_t *count)
@@ -146,12 +282,19 @@ CALL(cuGraphGetNodes, const struct graph *graph, struct node **ret, size_t *coun
 CALL(cuGraphGetEdges_v2, const struct graph *graph, struct node **from, struct node **to,
      uint64_t *data, size_t *count)
 {
-    size_t edges = graph->count > 0 ? graph->count - 1 : 0;
+    const uint64_t programmatic = (uint64_t)1 << 16; // the type, third byte of an edge's data
+    size_t edges = 0;
 
-    for (size_t i = 0; i < edges && from && i < *count; i++) {
-        from[i] = graph->node[i];
-        to[i] = graph->node[i + 1];
-        data[i] = 0;
+    for (size_t i = 0; i < graph->count; i++) {
+        struct node *node = graph->node[i];
+
+        for (size_t k = 0; k < node->after_count; k++, edges++) {
+            if (from && edges < *count) {
+                from[edges] = node->after[k];
+                to[edges] = node;
+                data[edges] = node->early && k == 0 ? programmatic : 0;
+            }
+        }
     }
     *count = edges;
     return OK;

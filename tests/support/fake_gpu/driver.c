@@ -8,12 +8,10 @@
 #define DRIVER_VERSION 13000
 #define EVENT_NS 1250
 #define EVENT_TICK_NS 32
+#define START_NS 1000000000
 
 struct cu_context {
     unsigned retained;
-};
-struct cu_stream {
-    int unused;
 };
 struct cu_event {
     bool recorded, never; // never: recorded after a kernel that does not end
@@ -24,12 +22,19 @@ struct cu_event {
 struct fake fake;
 static struct cu_context contexts[FAKE_GPU_MAX];
 static struct cu_event *events;
+static struct cu_stream default_stream, *streams;
 
 cu_result fake_state(void)
 {
     return !fake.initialised ? CU_NOT_INITIALIZED
            : !fake.current   ? CU_INVALID_CONTEXT
                              : fake.sticky;
+}
+
+bool fake_enter(struct cu_stream *stream)
+{
+    fake.stream = stream ? stream : &default_stream;
+    return !fake.stream->hung;
 }
 
 void fake_wait(void)
@@ -60,10 +65,7 @@ CALL(cuInit, unsigned flags)
         return 999;
     }
     if (fake.contexts == 0) {
-        fake = (struct fake){.initialised = true,
-                             .settings = settings,
-                             .clock_ns = 1000000000,
-                             .random = settings.seed};
+        fake = (struct fake){.initialised = true, .settings = settings, .random = settings.seed};
     }
     return CU_OK;
 }
@@ -224,6 +226,12 @@ static void release_everything(void)
         free(events);
         events = next;
     }
+    while (streams) {
+        struct cu_stream *next = streams->next;
+
+        free(streams);
+        streams = next;
+    }
 }
 
 CALL(cuDevicePrimaryCtxRelease_v2, cu_device device)
@@ -309,11 +317,11 @@ CALL(cuMemHostRegister_v2, void *memory, size_t size, unsigned flags)
 }
 
 // Copies at once, unless a kernel before it never ends.
-static cu_result copy(void *to, const void *from, size_t size)
+static cu_result copy(void *to, const void *from, size_t size, cu_stream stream)
 {
-    if (!fake.hung) {
+    if (fake_enter(stream)) {
         memmove(to, from, size);
-        fake.clock_ns += FAKE_COPY_NS + size / FAKE_BYTES_PER_NS;
+        fake.stream->ns += FAKE_COPY_NS + size / FAKE_BYTES_PER_NS;
     }
     return CU_OK;
 }
@@ -321,26 +329,24 @@ static cu_result copy(void *to, const void *from, size_t size)
 CALL(cuMemcpyHtoDAsync_v2, cu_pointer to, const void *from, size_t size, cu_stream stream)
 {
     NEED_CONTEXT;
-    (void)stream;
-    return fake_holds(to, size) ? copy((void *)(uintptr_t)to, from, size) : CU_INVALID_VALUE;
+    return fake_holds(to, size) ? copy((void *)(uintptr_t)to, from, size, stream)
+                                : CU_INVALID_VALUE;
 }
 
 CALL(cuMemcpyDtoHAsync_v2, void *to, cu_pointer from, size_t size, cu_stream stream)
 {
     NEED_CONTEXT;
-    (void)stream;
-    return fake_holds(from, size) ? copy(to, (const void *)(uintptr_t)from, size)
+    return fake_holds(from, size) ? copy(to, (const void *)(uintptr_t)from, size, stream)
                                   : CU_INVALID_VALUE;
 }
 
 CALL(cuMemcpyDtoDAsync_v2, cu_pointer to, cu_pointer from, size_t size, cu_stream stream)
 {
     NEED_CONTEXT;
-    (void)stream;
     if (!fake_holds(to, size) || !fake_holds(from, size)) {
         return CU_INVALID_VALUE;
     }
-    return copy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
+    return copy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size, stream);
 }
 
 // Stores the arguments where the real driver stores its own encoding.
@@ -370,11 +376,19 @@ CALL(cuTensorMapEncodeTiled, struct cu_tensormap *ret, int type, uint32_t rank, 
 
 CALL(cuStreamCreate, cu_stream *ret, unsigned flags)
 {
-    static struct cu_stream only;
+    struct cu_stream *stream;
 
     NEED_CONTEXT;
-    *ret = &only;
-    return flags > 1 ? CU_INVALID_VALUE : CU_OK;
+    if (flags > 1) {
+        return CU_INVALID_VALUE;
+    }
+    if (!(stream = calloc(1, sizeof(*stream)))) {
+        return CU_OUT_OF_MEMORY;
+    }
+    *stream = (struct cu_stream){.ns = START_NS, .next = streams};
+    streams = stream;
+    *ret = stream;
+    return CU_OK;
 }
 
 CALL(cuStreamSynchronize, cu_stream stream)
@@ -416,12 +430,22 @@ CALL(cuEventDestroy_v2, cu_event event)
 CALL(cuEventRecord, cu_event event, cu_stream stream)
 {
     NEED_CONTEXT;
-    (void)stream;
     event->recorded = true;
-    event->never = fake.hung;
-    event->ns = fake.clock_ns / EVENT_TICK_NS * EVENT_TICK_NS;
-    fake.clock_ns += EVENT_NS;
+    event->never = !fake_enter(stream);
+    event->ns = fake.stream->ns / EVENT_TICK_NS * EVENT_TICK_NS;
+    fake.stream->ns += EVENT_NS;
     return CU_OK;
+}
+
+CALL(cuStreamWaitEvent, cu_stream stream, cu_event event, unsigned flags)
+{
+    NEED_CONTEXT;
+    (void)fake_enter(stream);
+    fake.stream->hung |= event->recorded && event->never;
+    if (event->recorded && event->ns > fake.stream->ns) {
+        fake.stream->ns = event->ns;
+    }
+    return flags == 0 ? CU_OK : CU_INVALID_VALUE;
 }
 
 CALL(cuEventQuery, cu_event event)

@@ -2,7 +2,10 @@
 //
 // libcuda.so.1: a GPU on host memory. Kernels are host functions chosen by name, everything runs
 // when it is queued, and time is a counter that moves by what the work would take: tests are exact
-// and need no GPU. One process, one thread, one GPU in use at a time.
+// and need no GPU. Each stream has a counter of its own, which says when what it was given last has
+// ended, and which waiting for an event moves to when the event happens. So what is on several
+// streams overlaps as if each had a GPU, and a stream that waits for nothing is in the past. One
+// process, one thread, one GPU in use at a time.
 //
 // KCAST_FAKE_GPU holds settings separated by ';', read by cuInit while no context exists:
 //   count=1            GPUs; their uuids are GPU-fa4e0000-0000-4000-8000-000000000000, …001, …
@@ -70,8 +73,8 @@
 #include <stdint.h>
 
 #define FAKE_GPU_MAX 16
-#define FAKE_KERNEL_MAX 64
-#define FAKE_GLOBAL_MAX 64
+#define FAKE_KERNEL_MAX 1024 // PyTorch has hundreds in an image
+#define FAKE_GLOBAL_MAX 1024
 #define FAKE_PARAMETER_MAX 4
 #define FAKE_MULTIPROCESSORS 132
 #define FAKE_SMEM 233472 // bytes of shared memory of a multiprocessor
@@ -133,13 +136,13 @@ struct fake {
     bool initialised;
     struct fake_settings settings;
     struct cu_context *current;
-    unsigned contexts;  // retained
-    cu_result sticky;   // what broke the context; CU_OK: nothing
-    bool hung;          // a kernel that never ends is in the stream
-    uint64_t clock_ns;  // of the device
-    uint64_t random;    // state of the noise
-    uint64_t allocated; // number of allocations so far
-    uint64_t launches;  // of candidates' kernels so far
+    unsigned contexts;        // retained
+    cu_result sticky;         // what broke the context; CU_OK: nothing
+    bool hung;                // a kernel that never ends is in a stream
+    struct cu_stream *stream; // on which something is being queued
+    uint64_t random;          // state of the noise
+    uint64_t allocated;       // number of allocations so far
+    uint64_t launches;        // of candidates' kernels so far
     uint64_t used_bytes;
     bool breaks, kills; // a kernel with _breaker, _killer has run
 };
@@ -165,15 +168,24 @@ bool fake_holds(cu_pointer pointer, uint64_t size);
 bool fake_maps(cu_pointer pointer, uint64_t size); // whether all of it is mapped and accessible
 void fake_unmap_all(void);
 
-// kernels.c: runs a kernel and advances the clock. The launch must have been checked.
+// kernels.c: runs a kernel on fake.stream and advances its clock. The launch has been checked.
 cu_result fake_run(struct cu_function *function, const struct cu_launch *launch, void **parameters);
 // Finds the parameters of a candidate's kernel in the bytes. Returns false when they are too few.
 bool fake_unpack(const struct cu_function *function, unsigned char *packed, size_t bytes,
                  void *ret[static FAKE_PARAMETER_MAX]);
 
+struct cu_stream {
+    uint64_t ns; // when all that it was given so far has ended
+    bool hung;   // a kernel that never ends is in it, or it waits for one
+    struct cu_stream *next;
+};
+// Makes it fake.stream; NULL: the default stream. Returns false when the stream never gets to what
+// is queued now, and so nothing may be done.
+bool fake_enter(struct cu_stream *stream);
+
 // driver.c: returns why a call that needs a context fails; CU_OK when it does not.
 cu_result fake_state(void);
-// Waits for the stream. Never returns when a kernel in it never ends.
+// Waits for all streams. Never returns when a kernel in one never ends.
 void fake_wait(void);
 
 // A function of the library.

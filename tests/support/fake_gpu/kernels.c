@@ -42,16 +42,16 @@ static cu_result run_own(const char *symbol, const struct cu_launch *launch, voi
         if (strcmp(symbol, "kc_stamp") == 0) {
             uint64_t *out = PARAMETER(uint64_t *, 0);
 
-            out[0] = fake.clock_ns;
-            out[1] = (uint64_t)((double)fake.clock_ns * CLOCK_GHZ);
+            out[0] = fake.stream->ns;
+            out[1] = (uint64_t)((double)fake.stream->ns * CLOCK_GHZ);
         }
         kc_host_kernels[i].run(parameters, launch->grid, launch->block);
         if (strcmp(symbol, "kc_spin") == 0) {
-            fake.clock_ns += PARAMETER(uint64_t, 0);
+            fake.stream->ns += PARAMETER(uint64_t, 0);
         } else if (strcmp(symbol, "kc_health") == 0 && fake_fault(&fake.settings, "sick")) {
             PARAMETER(uint64_t *, 0)[0] ^= 1;
         }
-        fake.clock_ns += OWN_NS;
+        fake.stream->ns += OWN_NS;
         return CU_OK;
     }
     return CU_NOT_FOUND;
@@ -141,7 +141,7 @@ static cu_result run_reference(const struct operation *op, void **parameters)
         return breaks(CU_ILLEGAL_ADDRESS);
     }
     reference_values(op, x, y, n, a, out, scale);
-    fake.clock_ns += 50000 + (uint64_t)n;
+    fake.stream->ns += 50000 + (uint64_t)n;
     return CU_OK;
 }
 
@@ -317,7 +317,7 @@ cu_result fake_run(struct cu_function *function, const struct cu_launch *launch,
     if (fake_fault(&fake.settings, "dies") && fake.launches >= fake.settings.fault_at) {
         return breaks(214); // CUDA_ERROR_ECC_UNCORRECTABLE
     } else if (strstr(suffixes, "_hang")) {
-        fake.hung = true;
+        fake.hung = fake.stream->hung = true;
         return CU_OK;
     } else if (strstr(suffixes, "_fault") || (op && suffixes[0] == '\0' && fake.kills)) {
         return breaks(CU_ILLEGAL_ADDRESS);
@@ -332,6 +332,6 @@ cu_result fake_run(struct cu_function *function, const struct cu_launch *launch,
     if (op) {
         result = compute(function, op, suffixes, parameters);
     }
-    fake.clock_ns += duration(function, suffixes, launch, op ? PARAMETER(int, 2) : 0);
+    fake.stream->ns += duration(function, suffixes, launch, op ? PARAMETER(int, 2) : 0);
     return result;
 }

@@ -195,7 +195,7 @@ CALL(cuLaunchKernelEx, const struct cu_launch *launch, cu_function function, voi
         }
         parameters = unpacked;
     }
-    if ((result = check_launch(launch, function)) != CU_OK || fake.hung) {
+    if ((result = check_launch(launch, function)) != CU_OK || !fake_enter(launch->stream)) {
         return result;
     }
     return fake_run(function, launch, parameters);

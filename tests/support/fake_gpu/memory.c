@@ -108,17 +108,16 @@ void fake_zero(cu_pointer to, uint64_t size)
 CALL(cuMemsetD8Async, cu_pointer to, unsigned char value, size_t count, cu_stream stream)
 {
     NEED_CONTEXT;
-    (void)stream;
     if (!fake_holds(to, count)) {
         return CU_INVALID_VALUE;
     }
-    if (!fake.hung) {
+    if (fake_enter(stream)) {
         if (value == 0) {
             fake_zero(to, count);
         } else {
             memset((void *)(uintptr_t)to, value, count);
         }
-        fake.clock_ns += FAKE_COPY_NS + count / FAKE_BYTES_PER_NS;
+        fake.stream->ns += FAKE_COPY_NS + count / FAKE_BYTES_PER_NS;
     }
     return CU_OK;
 }
@@ -128,14 +127,15 @@ CALL(cuMemsetD16Async, cu_pointer to, unsigned short value, size_t count, cu_str
     unsigned short *halves = (unsigned short *)(uintptr_t)to;
 
     NEED_CONTEXT;
-    (void)stream;
     if (!fake_holds(to, 2 * count)) {
         return CU_INVALID_VALUE;
     }
-    for (size_t i = 0; i < count && !fake.hung; i++) {
-        halves[i] = value;
+    if (fake_enter(stream)) {
+        for (size_t i = 0; i < count; i++) {
+            halves[i] = value;
+        }
+        fake.stream->ns += FAKE_COPY_NS + 2 * count / FAKE_BYTES_PER_NS;
     }
-    fake.clock_ns += fake.hung ? 0 : FAKE_COPY_NS + 2 * count / FAKE_BYTES_PER_NS;
     return CU_OK;
 }
 
@@ -144,16 +144,18 @@ CALL(cuMemsetD32Async, cu_pointer to, unsigned value, size_t count, cu_stream st
     unsigned *words = (unsigned *)(uintptr_t)to;
 
     NEED_CONTEXT;
-    (void)stream;
     if (count > SIZE_MAX / 4 || to % 4 != 0 || !fake_holds(to, count * 4)) {
         return CU_INVALID_VALUE;
     }
-    if (value == 0 && !fake.hung) {
+    if (!fake_enter(stream)) {
+        return CU_OK;
+    }
+    if (value == 0) {
         fake_zero(to, count * 4);
     }
-    for (size_t i = 0; value != 0 && i < count && !fake.hung; i++) {
+    for (size_t i = 0; value != 0 && i < count; i++) {
         words[i] = value;
     }
-    fake.clock_ns += FAKE_COPY_NS + count * 4 / FAKE_BYTES_PER_NS;
+    fake.stream->ns += FAKE_COPY_NS + count * 4 / FAKE_BYTES_PER_NS;
     return CU_OK;
 }

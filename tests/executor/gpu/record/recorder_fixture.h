@@ -41,15 +41,17 @@ struct recorder_fixture {
 };
 
 // An environment of its own for the interpreter, with the stand-ins in it, and one without. In the
-// place of nvcc there is a compiler of C, which finds the driver's functions.
+// place of nvcc and of CUDA's runtime there are stand-ins, too.
 static const char recorder_environment[] =
     "umask 022; /usr/bin/python3 -m venv --without-pip \"$1/env\"\n"
     "/usr/bin/python3 -m venv --without-pip \"$1/bare\"\n"
     "cp -R tests/support/fake_torch/torch \"$1\"/env/lib/python3*/site-packages/\n"
     "cp \"$2/capture/libcuda.so.1\" \"$1\"/env/lib/python3*/site-packages/torch/\n"
-    "echo '#!/bin/sh' >\"$1/env/bin/nvcc\"\n"
-    "echo 'exec gcc -shared -fPIC -o candidate.so -x c candidate.cu -x none '"
-    "\"$1\"/env/lib/python3*/site-packages/torch/libcuda.so.1 >>\"$1/env/bin/nvcc\"\n"
+    "cp tests/support/fake_nvcc.sh \"$1/env/bin/nvcc\"\n"
+    "cp tests/support/fake_cuda/*.h \"$1/env/include/\"\n"
+    "for name in cuda cuda_runtime; do echo '#include \"cuda_runtime_api.h\"' "
+    ">\"$1/env/include/$name.h\"; done\n"
+    "gcc -shared -fPIC -o \"$1/env/lib/libcudart.so\" tests/support/fake_cuda/runtime.c\n"
     "chmod 755 \"$1/env/bin/nvcc\"\n";
 
 static inline void recorder_run(const char *const *argv)

@@ -329,6 +329,7 @@ static void a_refusal_has_its_verdict_and_sentence(void **state)
     becomes(f, "# refuse crash it needs more", VERDICT_CRASH, "it needs more");
     becomes(f, "# refuse faster than light", VERDICT_REJECTED, "than light");
     becomes(f, "# spends", VERDICT_COMPILE_ERROR, "20 seconds"); // and not what ptxas said
+    assert_string_equal(f->outcome.compiled->log, "how it was compiled");
     const struct compiled *compiled = recorder_record(f, "# refuse rejected a\\e[31mb");
     assert_null(strchr(compiled->reason, '\033'));
 }

@@ -27,6 +27,17 @@ float32, float64, float16, bfloat16 = Dtype("float32", "f", 4), Dtype("float64",
 int8, uint8, int32, int64, bool = Dtype("int8", "b", 1), Dtype("uint8", "B", 1), Dtype("int32", "i", 4), Dtype("int64", "q", 8), Dtype("bool", "?", 1)
 
 
+class device:
+    def __init__(self, type, index=None):
+        self.type, self.index = type, index
+
+    def __repr__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+
+dtype = Dtype  # as PyTorch names its class
+
+
 class Memory:
     """What an allocator has given, until nobody has it any more."""
 
@@ -43,6 +54,7 @@ class Memory:
 
 class Tensor:
     is_cuda = True
+    device = device("cuda", 0)
 
     def __init__(self, shape, dtype, memory, offset=0):
         self.shape, self.dtype, self.memory, self.offset = tuple(shape), dtype, memory, offset
@@ -59,8 +71,24 @@ class Tensor:
             count *= extent
         return count
 
+    def stride(self):
+        steps = [1]
+        for extent in self.shape[:0:-1]:
+            steps.insert(0, steps[0] * extent)
+        return tuple(steps) if self.shape else ()
+
     def view(self, *shape):
+        shape = tuple(shape[0]) if isinstance(shape[0], list) else shape
+        if -1 not in shape and Tensor(shape, self.dtype, None).numel() != self.numel():
+            raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {self.numel()}")
         return Tensor([self.numel()] if shape == (-1,) else shape, self.dtype, self.memory, self.offset)
+
+    def sum(self, dtype=None):
+        return tensor([sum(self.tolist())], dtype or self.dtype)
+
+    def max(self, dim, keepdim):
+        assert not keepdim
+        return self[:1], self[1:2]
 
     def contiguous(self):
         return self
@@ -80,6 +108,12 @@ class Tensor:
 
     def item(self):
         return self.tolist()[0]
+
+    def __index__(self):
+        return int(self.item())
+
+    def __float__(self):
+        return float(self.item())
 
     def write(self, values):
         data = struct.pack(f"<{self.numel()}{self.dtype.code}", *values)
@@ -103,15 +137,29 @@ class Tensor:
         return self.write([mean + deviation * (i % 7 - 3) / 3 for i in range(self.numel())])
 
 
-def empty(shape, dtype=float32, device="cuda"):
-    assert device == "cuda"
-    made = Tensor([shape] if isinstance(shape, int) else shape, dtype, None)
-    made.memory = Memory(made.numel() * dtype.size)
+def empty(shape, dtype=None, device="cuda", requires_grad=False):
+    assert getattr(device, "type", device) in ("cuda", None) and not requires_grad
+    made = Tensor([shape] if isinstance(shape, int) else shape, dtype or float32, None)
+    made.memory = Memory(made.numel() * made.dtype.size)
     return made
 
 
-def zeros(shape, dtype=float32, device="cuda"):
-    return empty(shape, dtype, device).zero_()
+def empty_like(other, dtype=None, device=None, requires_grad=False):
+    return empty(other.shape, dtype or other.dtype, device, requires_grad)
+
+
+def zeros(shape, dtype=None, device="cuda", requires_grad=False):
+    return empty(shape, dtype, device, requires_grad).zero_()
+
+
+def full(shape, value, dtype=None, device="cuda", requires_grad=False):
+    made = empty(shape, dtype, device, requires_grad)
+    return made.write([value] * made.numel())
+
+
+def cat(tensors, dim):
+    assert dim == 0
+    return tensor([value for each in tensors for value in each.tolist()], tensors[0].dtype)
 
 
 def tensor(values, dtype=float32, device="cuda"):
@@ -149,8 +197,10 @@ def fat_binary(data, architecture=90, kind=2):
 kernels = {}
 
 
-def launch(name, *arguments, grid=(8, 1, 1), block=(256, 1, 1), smem=0, image=None):
-    """Arguments: tensors, int for an int, float for a float."""
+def launch(name, *arguments, grid=(8, 1, 1), block=(256, 1, 1), smem=0, image=None, early=False):
+    """Arguments: tensors, int for an int, float for a float. early: it may begin before what is before it has ended."""
+    if early:
+        call("fakeNextIsEarly", current_stream())
     if name not in kernels:
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         call("cuModuleLoadData", ctypes.byref(module), image or fat_binary(cubin(name)))
@@ -159,6 +209,11 @@ def launch(name, *arguments, grid=(8, 1, 1), block=(256, 1, 1), smem=0, image=No
     values = [ctypes.c_uint64(a.data_ptr()) if isinstance(a, Tensor) else ctypes.c_int(a) if isinstance(a, int) else ctypes.c_float(a) for a in arguments]
     parameters = (ctypes.c_void_p * max(1, len(values)))(*[ctypes.addressof(value) for value in values])
     call("cuLaunchKernel", kernels[name], *[ctypes.c_uint(each) for each in (*grid, *block, smem)], current_stream(), parameters, None)
+
+
+def nothing():
+    """A node of a graph without work."""
+    call("fakeEmptyNode", current_stream())
 
 
 def host_function():

@@ -4,14 +4,16 @@ import ctypes
 import os
 
 driver = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "libcuda.so.1"))
-CAPTURE_UNSUPPORTED = 900
+# What the driver says of a capture, in its words.
+CAPTURE = {900: "operation not permitted when stream is capturing", 904: "capturing stream has unjoined work",
+           905: "dependency created on uncaptured work in another stream"}
 
 
 def call(name, *arguments):
     arguments = [ctypes.c_void_p(each.cuda_stream) if isinstance(each, Stream) else each for each in arguments]
     result = getattr(driver, name)(*arguments)
-    if result == CAPTURE_UNSUPPORTED:
-        raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+    if result in CAPTURE:
+        raise RuntimeError(f"CUDA error: {CAPTURE[result]}")
     if result != 0:
         raise RuntimeError(f"CUDA error: {result} in {name}")
 
@@ -27,6 +29,26 @@ class Stream:
 
     def synchronize(self):
         call("cuStreamSynchronize", self)
+
+    def record_event(self):
+        made = Event()
+        made.record(self)
+        return made
+
+    def wait_event(self, event):
+        call("cuStreamWaitEvent", self, event.handle, 0)
+
+    def wait_stream(self, other):
+        self.wait_event(other.record_event())
+
+
+class Event:
+    def __init__(self):
+        self.handle = ctypes.c_void_p()
+        call("cuEventCreate", ctypes.byref(self.handle), 2)
+
+    def record(self, stream=None):
+        call("cuEventRecord", self.handle, stream or current_stream())
 
 
 streams = [Stream(0)]
@@ -50,22 +72,23 @@ def synchronize():
 
 
 class CUDAGraph:
-    def __init__(self, keep_graph):
-        assert keep_graph
-        self.handle = ctypes.c_void_p()
+    def __init__(self, keep_graph=False):
+        self.keep_graph, self.handle = keep_graph, ctypes.c_void_p()
 
     def raw_cuda_graph(self):
+        assert self.keep_graph
         return self.handle.value
 
     def replay(self):
         made = ctypes.c_void_p()
         call("cuGraphInstantiateWithFlags", ctypes.byref(made), self.handle, ctypes.c_uint64(0))
-        call("cuGraphLaunch", made, None)
+        call("cuGraphLaunch", made, current_stream())
 
 
 @contextlib.contextmanager
-def graph(of, stream, capture_error_mode):
-    assert capture_error_mode == "thread_local"
+def graph(of, stream=None, capture_error_mode="global"):
+    assert capture_error_mode == ("thread_local" if of.keep_graph else "global")
+    stream = stream or Stream()
     call("cuStreamBeginCapture_v2", stream, 1)
     streams.append(stream)
     try:
@@ -93,7 +116,7 @@ class memory:
 
     @classmethod
     def allocate(cls, count):
-        at = cls.give(count, 0, None)
+        at = cls.give(count, 0, current_stream().cuda_stream)
         if at is None:
             raise RuntimeError("CUDA out of memory.")
         return at

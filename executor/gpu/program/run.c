@@ -1,0 +1,285 @@
+// Design note. What comes before, during and after a run of a prepared program. All of it goes to
+// the GPU's stream, but for launches of a recording that may overlap (streams.h here):
+//
+//   stream   … | begin | launches | wait for the last launch of each other stream | …
+//   others             | wait | launches |
+//
+// Nothing of a run is on another stream before the begin on the stream, nor after what comes on the
+// stream when program_run has returned. So events that the caller records on the stream before and
+// after have the whole run between them, whatever the launches do: none can begin before the first
+// event, and the second is not reached while one of them goes on. gpu_wait waits for them all, and
+// what no launch may see stays closed as long. This holds also when a launch cannot be queued: then
+// the stream waits for all that has been queued.
+#include "common/mem.h"
+#include "executor/gpu/program/inside.h"
+#include <stdlib.h>
+
+// ---- memory ----
+
+// Appends the zones before and behind an area. Where the next area is near, one zone serves both.
+static bool add_guards(const struct program *program, size_t index, struct gpu_zones *zones)
+{
+    const struct program_area *area = &program->area[index], *next = area + 1;
+    cu_pointer end = area->at + area->bytes;
+    bool shared = index + 1 < program->area_count && next->at - end <= GUARD_BYTES;
+
+    return gpu_zones_add(zones, area->at - GUARD_BYTES, GUARD_BYTES) &&
+           (shared || gpu_zones_add(zones, end, GUARD_BYTES));
+}
+
+bool program_zones(const struct program *program, bool guards, struct gpu_zones *zones)
+{
+    for (size_t i = 0; i < program->area_count; i++) {
+        const struct program_area *area = &program->area[i];
+
+        if (guards ? !add_guards(program, i, zones)
+                   : area->fill != FILL_KEPT && !gpu_zones_add(zones, area->at, area->bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int clear_area(struct program *program, const struct program_area *area, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+
+    return gpu_check(gpu, gpu->driver.set_bytes(area->at, 0, area->bytes, gpu->stream),
+                     "clearing scratch memory", err);
+}
+
+// Queues what a block is to hold: zeros, and its pieces, which have been uploaded already.
+static int restore_block(struct program *program, const struct program_area *area, struct err *err)
+{
+    const struct cuda_recording *recording = program->object.recording;
+    struct gpu *gpu = program->gpu;
+    int rc = clear_area(program, area, err);
+
+    for (size_t i = 0; i < area->block->pieces_count && rc == 0; i++) {
+        const struct recorded_piece *piece = &area->block->pieces[i];
+
+        rc = gpu_check(gpu,
+                       gpu->driver.copy(area->at + piece->at, program->content[piece->content],
+                                        recording->contents[piece->content].data.len, gpu->stream),
+                       "filling memory of a recording", err);
+    }
+    return rc;
+}
+
+int program_clear(struct program *program, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < program->area_count && rc == 0; i++) {
+        if (program->area[i].fill == FILL_ZERO) {
+            rc = clear_area(program, &program->area[i], err);
+        }
+    }
+    return rc;
+}
+
+int program_restore(struct program *program, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t m = 0; m < program->module_count; m++) {
+        const struct program_module *module = &program->module[m];
+
+        for (size_t i = 0; i < module->global_count && rc == 0; i++) {
+            const struct program_global *global = &module->global[i];
+
+            rc = program_copy_range(program->gpu, global->at, global->pristine, global->size, err);
+        }
+    }
+    for (size_t i = 0; i < program->area_count && rc == 0; i++) {
+        if (program->area[i].fill == FILL_KEPT) {
+            rc = restore_block(program, &program->area[i], err);
+        }
+    }
+    return rc;
+}
+
+// ---- events ----
+
+// Makes an event unless it is there. It has no time, which would cost some.
+static int make_event(struct gpu *gpu, cu_event *event, struct err *err)
+{
+    return *event ? 0
+                  : gpu_check(gpu, gpu->driver.event_create(event, CU_EVENT_WITHOUT_TIME),
+                              "making an event", err);
+}
+
+int program_make_events(struct program *program, struct err *err)
+{
+    const struct stream_plan *plan = &program->plan;
+
+    if (plan->streams <= 1) {
+        return 0;
+    }
+    int rc = gpu_make_streams(program->gpu, plan->streams, err);
+    if (rc != 0) {
+        return rc;
+    }
+    program->event = xcalloc(plan->count, sizeof(*program->event));
+    rc = make_event(program->gpu, &program->begin, err);
+    for (size_t i = 0; i < plan->count && rc == 0; i++) {
+        rc = plan->step[i].awaited ? make_event(program->gpu, &program->event[i], err) : 0;
+    }
+    return rc;
+}
+
+static void forget_event(struct gpu *gpu, cu_event *event)
+{
+    if (*event && !gpu->hung) {
+        (void)gpu->driver.event_destroy(*event);
+    }
+    *event = NULL;
+}
+
+void program_forget_events(struct program *program)
+{
+    for (size_t i = 0; i < program->plan.count && program->event; i++) {
+        forget_event(program->gpu, &program->event[i]);
+    }
+    forget_event(program->gpu, &program->begin);
+    free(program->event);
+    program->event = NULL;
+}
+
+static int record(struct gpu *gpu, cu_event event, unsigned stream, struct err *err)
+{
+    return gpu_check(gpu, gpu->driver.event_record(event, gpu_stream(gpu, stream)),
+                     "recording an event", err);
+}
+
+static int wait_for(struct gpu *gpu, cu_event event, unsigned stream, struct err *err)
+{
+    return gpu_check(gpu, gpu->driver.stream_wait(gpu_stream(gpu, stream), event, 0),
+                     "having a stream wait for another one", err);
+}
+
+// Has the stream of a step wait for all that the step waits for.
+static int wait_for_others(struct program *program, const struct stream_step *step, struct err *err)
+{
+    const size_t *wait = program->plan.wait + step->wait;
+    int rc = 0;
+
+    for (size_t i = 0; i < step->waits && rc == 0; i++) {
+        cu_event event = wait[i] == STREAM_BEGIN ? program->begin : program->event[wait[i]];
+
+        rc = wait_for(program->gpu, event, step->stream, err);
+    }
+    return rc;
+}
+
+// Has the stream wait for whatever has been queued on the others.
+static int wait_for_all(struct program *program, struct err *err)
+{
+    int rc = 0;
+
+    for (unsigned s = 1; s < program->plan.streams && rc == 0; s++) {
+        rc = record(program->gpu, program->begin, s, err);
+        if (rc == 0) {
+            rc = wait_for(program->gpu, program->begin, 0, err);
+        }
+    }
+    return rc;
+}
+
+// ---- launches ----
+
+static cu_result run_kernel(struct program *program, struct program_launch *launch)
+{
+    void *extra[] = {CU_PARAMETER_POINTER, launch->value, CU_PARAMETER_SIZE, &launch->packed_bytes,
+                     CU_PARAMETER_END};
+
+    return launch->packed_bytes > 0
+               ? program->gpu->driver.launch(&launch->config, launch->function, NULL, extra)
+               : program->gpu->driver.launch(&launch->config, launch->function, launch->parameter,
+                                             NULL);
+}
+
+static cu_result run_fill(struct program *program, const struct program_launch *launch)
+{
+    struct driver *d = &program->gpu->driver;
+    cu_stream stream = launch->config.stream;
+
+    switch (launch->set_size) {
+    case 1:
+        return d->set_bytes(launch->to, (unsigned char)launch->set, launch->count, stream);
+    case 2:
+        return d->set_halves(launch->to, (unsigned short)launch->set, launch->count, stream);
+    default:
+        return d->set_words(launch->to, launch->set, launch->count, stream);
+    }
+}
+
+static int run_one(struct program *program, struct program_launch *launch, struct err *err)
+{
+    struct driver *d = &program->gpu->driver;
+    cu_result result = CU_OK;
+
+    switch (launch->work) {
+    case WORK_KERNEL:
+        result = run_kernel(program, launch);
+        break;
+    case WORK_FILL:
+        result = run_fill(program, launch);
+        break;
+    case WORK_COPY:
+        result = d->copy(launch->to, launch->from, launch->count, launch->config.stream);
+        break;
+    }
+    if (result == CU_OK) {
+        return 0;
+    }
+    int rc = gpu_check(program->gpu, result, "it cannot be launched", err);
+    (void)err_wrap(err, "%s", launch->name);
+    return program->gpu->broken ? rc : PROGRAM_UNFIT;
+}
+
+static int run_in_order(struct program *program, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < program->launch_count && rc == 0; i++) {
+        rc = run_one(program, &program->launch[i], err);
+    }
+    return rc;
+}
+
+static int queue_steps(struct program *program, struct err *err)
+{
+    const struct stream_plan *plan = &program->plan;
+    int rc = plan->begins_apart ? record(program->gpu, program->begin, 0, err) : 0;
+
+    for (size_t i = 0; i < plan->count && rc == 0; i++) {
+        const struct stream_step *step = &plan->step[i];
+
+        rc = wait_for_others(program, step, err);
+        if (rc == 0) {
+            rc = run_one(program, &program->launch[i], err);
+        }
+        if (rc == 0 && step->awaited) {
+            rc = record(program->gpu, program->event[i], step->stream, err);
+        }
+    }
+    return rc == 0 ? wait_for_others(program, &plan->step[plan->count], err) : rc;
+}
+
+static int run_overlapping(struct program *program, struct err *err)
+{
+    int rc = queue_steps(program, err);
+
+    if (rc != 0) {
+        struct err ignored = ERR_INIT; // the first error is told; after a fault none of this works
+
+        (void)!wait_for_all(program, &ignored);
+    }
+    return rc;
+}
+
+int program_run(struct program *program, struct err *err)
+{
+    return program->plan.streams > 1 ? run_overlapping(program, err) : run_in_order(program, err);
+}

@@ -1,0 +1,27 @@
+# What our headers do not do for goes to PyTorch's own load_inline as it was given.
+import os
+import torch
+from torch.utils.cpp_extension import load_inline
+
+F = "torch::Tensor f(torch::Tensor x);"
+BODY = "torch::Tensor f(torch::Tensor x) { return x; }"
+CASES = [
+    dict(name="unknown", cpp_sources=F, cuda_sources="torch::Tensor f(torch::Tensor x) { return at::a_function_of_pytorch(x); }", functions=["f"]),
+    dict(name="pybind", cpp_sources=BODY + "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"f\", &f); }"),
+    dict(name="undefined", cpp_sources=F, functions="f"),
+    dict(name="types", cpp_sources="at::Generator g(at::Generator x);", functions="g"),
+    dict(name="folder", cpp_sources=BODY, functions="f", build_directory="/nowhere"),
+]
+for case in CASES:
+    made = load_inline(**case)
+    given = {key: value for key, value in made.given.items() if value is not None}
+    assert given == case, (given, case)
+tried = os.listdir("load_inline")
+assert load_inline(**CASES[0]).given["name"] == "unknown" and os.listdir("load_inline") == tried  # found out once
+a = load_inline("same", BODY, None, {"f": "what it does"})
+assert a.f.__doc__ == "what it does" and load_inline("same", BODY, None, {"f": "what it does"}) is a
+
+
+def custom_kernel(data):
+    x, y, a = data
+    torch.launch("fk_scale", x, y, x.numel(), a)

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Stands in for nvcc in tests of what compiles candidates with host code: the compiler of C, or for a file cuda.cu that of C++, which
+# leaves out what only nvcc knows. A launcher is linked with the driver of tests/support/fake_capture. Fails for an architecture 0.
+here=$(dirname "$0")
+for each; do
+    shift
+    case $each in
+    candidate.cu) exec gcc -shared -fPIC -o candidate.so -x c candidate.cu -x none "$here"/../lib/python3*/site-packages/torch/libcuda.so.1 ;;
+    -arch=sm_0) echo "nvcc fatal   : error: Unsupported gpu architecture 'sm_0'" && exit 1 ;;
+    -arch=* | --expt-* | -Xcompiler) ;;
+    -fPIC,*) set -- "$@" -fPIC "${each#-fPIC,}" ;;
+    cuda.cu) set -- "$@" -x c++ cuda.cu -x none ;;
+    *) set -- "$@" "$each" ;;
+    esac
+done
+exec g++ -I"$here/../include" "$@"

@@ -1,0 +1,1 @@
+"""A package, because PyTorch's is one."""
