@@ -43,7 +43,7 @@ expect 2 'name the compiler' --tests
 
 # ---- libraries ----
 expect 9 'libuv is not installed; its package is libuv1-dev' gcc -nostdinc -I"$work"
-[ "$(grep -c '^configure: .* is not installed' "$work/err")" -eq 13 ] || complain "not each library is named: $(cat "$work/err")"
+[ "$(grep -c '^configure: .* is not installed' "$work/err")" -eq 15 ] || complain "not each library is named: $(cat "$work/err")"
 ! grep -q cmocka "$work/err" || complain 'programs need no cmocka'
 expect 9 'cmocka is not installed; its package is libcmocka-dev' --tests gcc -nostdinc -I"$work"
 header mbedtls/ssl.h ''
