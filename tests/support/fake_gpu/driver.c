@@ -58,7 +58,8 @@ CALL(cuInit, unsigned flags)
     if (flags != 0 || !fake_settings_read(&settings, getenv("KCAST_FAKE_GPU"))) {
         return CU_INVALID_VALUE;
     }
-    if (fake_fault(&settings, "no-device")) {
+    if (fake_fault(&settings, "no-device") ||
+        (settings.count > 0 && fake_visible(&settings) == (int)settings.count)) {
         return CU_NO_DEVICE;
     }
     if (fake_fault(&settings, "init")) {
@@ -133,14 +134,18 @@ CALL(cuDeviceGetCount, int *ret)
     if (!fake.initialised) {
         return CU_NOT_INITIALIZED;
     }
-    *ret = (int)fake.settings.count;
+    *ret = fake_visible(&fake.settings) < 0 ? (int)fake.settings.count : 1;
     return CU_OK;
 }
 
 CALL(cuDeviceGet, cu_device *ret, int ordinal)
 {
+    int only = fake.initialised ? fake_visible(&fake.settings) : -1;
     NEED_DEVICE(ordinal);
-    *ret = ordinal;
+    if (only >= 0 && ordinal > 0) {
+        return 101; // CUDA_ERROR_INVALID_DEVICE
+    }
+    *ret = only < 0 ? ordinal : only;
     return CU_OK;
 }
 

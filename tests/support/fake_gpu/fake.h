@@ -106,6 +106,10 @@ bool fake_settings_read(struct fake_settings *settings, const char *text);
 bool fake_fault(struct fake_settings *settings, const char *word);
 void fake_uuid(unsigned ordinal, unsigned char ret[16]);
 void fake_uuid_text(unsigned ordinal, char ret[static 41]); // "GPU-…"
+// The GPU that CUDA_VISIBLE_DEVICES names by its identifier, or -1 where it names none: all are
+// seen. As with the real driver, what it is at the first cuInit counts for the process. The
+// number of GPUs where there is none of this name.
+int fake_visible(const struct fake_settings *settings);
 
 struct cu_function {
     char *symbol;

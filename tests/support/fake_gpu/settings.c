@@ -1,6 +1,7 @@
 #include "common/parse.h"
 #include "tests/support/fake_gpu/fake.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void fake_uuid(unsigned ordinal, unsigned char ret[16])
@@ -19,6 +20,25 @@ void fake_uuid_text(unsigned ordinal, char ret[static 41])
     snprintf(ret, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
              u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
              u[14], u[15]);
+}
+
+int fake_visible(const struct fake_settings *settings)
+{
+    static bool known;
+    static char only[41];
+    if (!known) {
+        const char *named = getenv("CUDA_VISIBLE_DEVICES");
+        snprintf(only, sizeof(only), "%s", named && strncmp(named, "GPU-", 4) == 0 ? named : "");
+        known = true;
+    }
+    for (unsigned i = 0; only[0] && i < settings->count; i++) {
+        char uuid[41];
+        fake_uuid_text(i, uuid);
+        if (strcmp(uuid, only) == 0) {
+            return (int)i;
+        }
+    }
+    return only[0] ? (int)settings->count : -1;
 }
 
 static bool number(uint64_t *ret, const char *text)
