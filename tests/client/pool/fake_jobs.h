@@ -44,6 +44,7 @@ struct fake_behaviour {
     bool ranks;             // the worker screens nothing, and says which sources go first
     uint64_t devices;       // 0: 1; the second and every other one after it rests
     uint64_t compile_slots; // 0: it does not say
+    uint64_t measure_ms;    // that a measurement takes longer than a compilation
     uint64_t compiles;      // compilations of later candidates of a search never end; 0: all do
 };
 
@@ -372,7 +373,8 @@ static inline void fake_submit(struct fake *fake, struct exchange *exchange,
         bool measures = job->spec.kind != JOB_COMPILE;
         if (measures ? !fake->behaviour.stuck && !fake_visit(fake)
                      : fake_compiles(fake, submit->key)) {
-            uv_timer_start(&job->timer, fake_on_done, stats_rng_below(&fake->rng, 6), 0);
+            uint64_t more_ms = measures ? fake->behaviour.measure_ms : 0;
+            uv_timer_start(&job->timer, fake_on_done, more_ms + stats_rng_below(&fake->rng, 6), 0);
         }
     }
     reply.job = job->id;

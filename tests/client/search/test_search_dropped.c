@@ -3,13 +3,12 @@
 // under way.
 #include "tests/client/search/search_fixture.h"
 
-#define COMPILES 12 // candidates whose compilations come to an end
+static const struct fake_behaviour endless = {.compiles = 12};
 
-static void serve_with(struct fixture *f, uint64_t compiles)
+static void serve_as(struct fixture *f, const struct fake_behaviour *behaviour)
 {
-    const struct fake_behaviour behaviour = {.compiles = compiles};
     fake_stop(&f->fake);
-    fake_start_as(&f->fake, 7, own_url(), &behaviour);
+    fake_start_as(&f->fake, 7, own_url(), behaviour);
 }
 
 // A measurement of the daemon takes 0.25 s.
@@ -50,18 +49,20 @@ static uint64_t count_dropped(const struct run_state *run_state)
 }
 
 // Kills the search at each of its last events.
-static void killed_at_its_end(struct fixture *f, searching *begin)
+static void killed_at_its_end(struct fixture *f, searching *begin,
+                              const struct fake_behaviour *behaviour)
 {
     struct run_state expected;
     char *path = run_path(f, "whole"), *killed = run_path(f, "killed");
-    serve_with(f, COMPILES);
+    serve_as(f, behaviour);
     begin(f, 0, NULL, path);
     load(&expected, path);
-    assert_true(expected.finished && count_dropped(&expected) > 0);
+    assert_true(expected.finished);
+    assert_true(behaviour->compiles == 0 || count_dropped(&expected) > 0);
     uint64_t from = expected.last_sequence - 12;
     for (uint64_t n = from; n < expected.last_sequence; n++) {
         char *fault = xasprintf("event:%llu", (unsigned long long)n);
-        serve_with(f, COMPILES);
+        serve_as(f, behaviour);
         begin(f, -SIGKILL, fault, killed);
         resume(f, 0, killed);
         struct run_state run_state;
@@ -82,12 +83,20 @@ static void killed_at_its_end(struct fixture *f, searching *begin)
 
 static void killed_at_the_end_of_its_budget_it_ends_the_same(void **state)
 {
-    killed_at_its_end(*state, search_budget);
+    killed_at_its_end(*state, search_budget, &endless);
 }
 
 static void killed_at_its_last_measurement_it_ends_the_same(void **state)
 {
-    killed_at_its_end(*state, search_measurements);
+    killed_at_its_end(*state, search_measurements, &endless);
+}
+
+// The last batch is decided before the one is settled for which another would be proposed. When the
+// search is resumed both are possible, and nothing is proposed then either.
+static void killed_while_its_last_candidates_are_measured_it_proposes_no_more(void **state)
+{
+    const struct fake_behaviour slow = {.measure_ms = 60};
+    killed_at_its_end(*state, search_measurements, &slow);
 }
 
 // What was dropped is compiled and decided about when there is more budget, at the daemon that has
@@ -97,7 +106,7 @@ static void what_was_dropped_is_compiled_when_the_search_is_given_more(void **st
     struct fixture *f = *state;
     struct run_state before, after;
     char *path = run_path(f, "extended");
-    serve_with(f, COMPILES);
+    serve_as(f, &endless);
     search_budget(f, 0, NULL, path);
     load(&before, path);
     assert_true(count_dropped(&before) > 0);
@@ -128,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_at_the_end_of_its_budget_it_ends_the_same),
         cmocka_unit_test(killed_at_its_last_measurement_it_ends_the_same),
+        cmocka_unit_test(killed_while_its_last_candidates_are_measured_it_proposes_no_more),
         cmocka_unit_test(what_was_dropped_is_compiled_when_the_search_is_given_more),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
