@@ -14,10 +14,11 @@
 #define SIM_KEY_MAX 32        // bytes of a job's key
 
 struct job {
-    struct sim_daemon_search *search; // NULL once the search is freed
+    struct sim_daemon_search *search; // NULL once the search is freed or the job cancelled
     uint64_t number;
     enum job_kind kind;
-    bool record; // the second measurement, of a new record
+    bool record;    // the second measurement, of a new record
+    bool cancelled; // while it ran: it holds no device and no slot any more
     char key[SIM_KEY_MAX];
     const struct space_candidate *candidate; // NULL: not in the space
     uint64_t priority;
@@ -131,12 +132,20 @@ static void make_info(const struct job *job, struct job_info *ret)
     }
 }
 
+// Gives back what a running job holds.
+static void leave(struct sim_daemon *sim_daemon, const struct job *job)
+{
+    *(job->kind == JOB_COMPILE ? &sim_daemon->compiling : &sim_daemon->measuring) -= 1;
+}
+
 static void on_done(void *owner, uint64_t tag)
 {
     struct job *job = owner;
     struct sim_daemon *sim_daemon = (struct sim_daemon *)(uintptr_t)tag;
 
-    *(job->kind == JOB_COMPILE ? &sim_daemon->compiling : &sim_daemon->measuring) -= 1;
+    if (!job->cancelled) {
+        leave(sim_daemon, job);
+    }
     DL_DELETE(sim_daemon->running, job);
     if (job->search) {
         struct job_info info;
@@ -254,7 +263,7 @@ static struct job *find(struct job *list, const struct sim_daemon_search *search
     return NULL;
 }
 
-// What runs goes on to its end, as nobody's; a daemon would end it.
+// What runs is ended, as a daemon does. Its event comes all the same, and frees it.
 static void cancel(struct job_service *peer, const char *key)
 {
     struct sim_daemon_search *search = search_of(peer);
@@ -270,6 +279,9 @@ static void cancel(struct job_service *peer, const char *key)
     }
     if ((job = find(sim_daemon->running, search, key))) {
         job->search = NULL;
+        job->cancelled = true;
+        leave(sim_daemon, job);
+        serve(sim_daemon);
     }
 }
 

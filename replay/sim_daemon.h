@@ -27,8 +27,9 @@ struct sim_daemon_search *sim_daemon_search_create(struct sim_daemon *sim_daemon
                                                    const struct recorded_space *recorded);
 // The callbacks of its open jobs do not run. NULL is fine.
 void sim_daemon_search_free(struct sim_daemon_search *search);
-// Returns what the search submits its jobs to; it belongs to the search. A job
-// whose spec names no candidate of the recorded space is buried.
+// Returns what the search submits its jobs to; it belongs to the search. A job whose
+// spec names no candidate of the recorded space is buried. What is cancelled while it runs makes
+// room at once; the device seconds that it was to take count as used.
 struct job_service *sim_daemon_search_jobs(struct sim_daemon_search *search);
 
 #endif

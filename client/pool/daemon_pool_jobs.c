@@ -55,14 +55,12 @@ void daemon_pool_learn_keys(struct member *member, const struct status *status)
 {
     for (size_t i = 0; i < status->jobs_count; i++) {
         const struct job_info *job = &status->jobs[i];
-        // A job that had no budget left is submitted again, as the budget may have been raised.
-        if (!job->key || job_client_is_over_budget(job)) {
+        // A job that was cancelled, or had no budget left, is submitted anew, wherever that is.
+        if (!job->key || job->state == JOB_CANCELLED) {
             continue;
         }
         struct job_location *location = find_location(&member->daemon_pool->key, job->key, true);
-        if (job->state == JOB_CANCELLED) {
-            location->avoid |= bit(member);
-        } else if (!location->member || (job->state == JOB_DONE && !location->done)) {
+        if (!location->member || (job->state == JOB_DONE && !location->done)) {
             location->member = member;
             location->done = job->state == JOB_DONE;
         }
@@ -109,7 +107,7 @@ static struct member *least_loaded(const struct daemon_pool *daemon_pool,
 static struct member *choose(struct daemon_pool *daemon_pool, const struct daemon_pool_job *job)
 {
     const struct job_location *location = find_location(&daemon_pool->key, job->key, false);
-    if (location && location->member && can_take(location->member, job)) {
+    if (location && can_take(location->member, job)) {
         return location->member;
     }
     struct member *best = least_loaded(daemon_pool, job);
@@ -159,8 +157,6 @@ static bool submit_to_best(struct daemon_pool *daemon_pool, struct daemon_pool_j
 
 void daemon_pool_assign(struct daemon_pool *daemon_pool, struct daemon_pool_job *job)
 {
-    const struct job_location *location = find_location(&daemon_pool->key, job->key, false);
-    job->tried |= location ? location->avoid : 0;
     (void)submit_to_best(daemon_pool, job);
 }
 

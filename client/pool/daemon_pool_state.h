@@ -63,10 +63,9 @@ struct daemon_pool_job {
 
 // The daemon where something is known to be: a job's key, or what a candidate was compiled into.
 struct job_location {
-    char *name;            // the key, or the digest of the candidate's source in hex
-    struct member *member; // NULL: no daemon is known to have it
-    bool done;             // the job is over there
-    uint64_t avoid;        // one bit for each member where the job was cancelled
+    char *name; // the key, or the digest of the candidate's source in hex
+    struct member *member;
+    bool done; // the job is over there
     UT_hash_handle hh;
 };
 

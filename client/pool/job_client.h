@@ -66,8 +66,8 @@ void job_client_set_notice(struct job_client *job_client,
 void job_client_set_patience(struct job_client *job_client, uint64_t patience_ms);
 
 // Submits a job. The same key with the same spec is the same job, in this process and at the
-// daemon. spec is copied. Within the search, jobs with a lower priority go first. The job is valid
-// until its callback runs.
+// daemon, unless it was cancelled there before: then it is submitted anew. spec is copied. Within
+// the search, jobs with a lower priority go first. The job is valid until its callback runs.
 struct job_client_job *job_client_submit(struct job_client *job_client, const char *key,
                                          const struct job_spec *spec, uint64_t priority,
                                          job_client_callback *callback, void *owner, uint64_t tag);

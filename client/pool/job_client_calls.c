@@ -211,6 +211,7 @@ static void on_submitted(struct job_client *job_client, const struct call *call,
     job->phase = PHASE_SUBMITTED;
     job->id = reply->job;
     job->known = reply->duplicate;
+    job->was_cancelled = reply->duplicate && reply->state == JOB_CANCELLED;
     job->awaited = false;
 }
 
@@ -219,20 +220,31 @@ bool job_client_is_over_budget(const struct job_info *info)
     return info->state == JOB_CANCELLED && info->cause == JOB_CAUSE_BUDGET;
 }
 
-// Finishes a job that has no budget left. A job that ended so before it was submitted here is tried
-// again, because the budget may have been raised.
+// Finishes a job that has no budget left.
 static void over_budget(struct job_client *job_client, struct job_client_job *job,
                         const struct job_info *info)
 {
     job_client_ack(job_client, info->job);
     struct err error = ERR_INIT;
-    if (job->known && !job->unwanted) {
-        job->phase = PHASE_NEW;
-    } else {
-        err_set(&error, ERR_BUDGET, "%s",
-                info->reason ? info->reason : "the budget of device time is used up");
-        job_client_finish_job(job_client, job, NULL, &error);
-    }
+    err_set(&error, ERR_BUDGET, "%s",
+            info->reason ? info->reason : "the budget of device time is used up");
+    job_client_finish_job(job_client, job, NULL, &error);
+}
+
+// Whether the job is to be submitted anew, although the daemon has ended it: it was cancelled
+// before it was submitted here, when nobody wanted it any more, or its budget, which may have been
+// raised since, was used up.
+static bool is_wanted_again(const struct job_client_job *job, const struct job_info *info)
+{
+    return !job->unwanted && info->state == JOB_CANCELLED &&
+           (job->was_cancelled || (job->known && job_client_is_over_budget(info)));
+}
+
+// Has the daemon forget the job, and submits it anew.
+static void submit_again(struct job_client *job_client, struct job_client_job *job)
+{
+    job_client_ack(job_client, job->id);
+    job->phase = PHASE_NEW;
 }
 
 // Checks that what a daemon says of a finished job can be true, and is about this job.
@@ -281,7 +293,9 @@ static void on_waited(struct job_client *job_client, const struct call *call, st
     }
     for (size_t i = 0; i < reply->jobs_count; i++) {
         struct job_client_job *job = find_job(job_client, reply->jobs[i].job);
-        if (job && job_client_is_over_budget(&reply->jobs[i])) {
+        if (job && is_wanted_again(job, &reply->jobs[i])) {
+            submit_again(job_client, job);
+        } else if (job && job_client_is_over_budget(&reply->jobs[i])) {
             over_budget(job_client, job, &reply->jobs[i]);
         } else if (job && job_state_is_terminal(reply->jobs[i].state)) {
             finish_waited(job_client, job, &reply->jobs[i]);

@@ -31,6 +31,7 @@ struct job_client_job {
     bool awaited;        // a WAIT that is under way includes it
     bool tried;          // a SUBMIT was sent, so the daemon may have the job
     bool known;          // the daemon had it before it was submitted here
+    bool was_cancelled;  // likewise, and it had been cancelled by then
     bool unwanted;       // see job_client_abandon
     bool cancelled;      // a CANCEL was sent
     unsigned need_blobs; // how often SUBMIT asked for blobs

@@ -27,7 +27,8 @@ struct job_service {
     void (*submit)(struct job_service *service, const char *key, const struct job_spec *spec,
                    uint64_t priority, job_service_callback *callback, void *owner, uint64_t tag);
     // Drops the job with this key, whose outcome nobody wants any more: its callback does not run,
-    // and its daemon cancels it. Does nothing where no such job is outstanding.
+    // and its daemon cancels it. Does nothing where no such job is outstanding. Who wants the job
+    // after all, in a later session, submits it again by the same key.
     void (*cancel)(struct job_service *service, const char *key);
     // Says that the job's answer has been recorded, so that its daemon may forget the job.
     void (*ack)(struct job_service *service, struct job_ref ref);

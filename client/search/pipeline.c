@@ -27,7 +27,8 @@
 //                incumbent after batch seen(k), and for the limits the device seconds of batches up
 //                to seen(k), so it waits until those are settled. With the first measurement that
 //                would exceed a limit nothing more is decided, and compilations for later batches
-//                are dropped.
+//                are dropped; what is known of those candidates counts for nothing. Where both are
+//                possible it comes before propose, so that a resumed search stops where it did.
 //   settled(k)   Every candidate of the batch that is to be measured has its outcome, batch k - 1 is
 //                settled, and no candidate of the batch is left that looks better than the
 //                incumbent. The best such candidate is measured again (key r<id>), and becomes the
@@ -379,14 +380,12 @@ static bool is_settled(const struct pipeline *p)
            (p->run_state->surveys > 0 || !p->forecasts->busy);
 }
 
-// Has each stage do what is possible now.
+// Has each stage do what is possible now. A batch is proposed only when nothing can be decided or
+// settled any more: a search whose log has the last decision before a limit, and which is resumed,
+// comes to that decision before it proposes anything.
 static int advance_stages(struct pipeline *p, bool *progress, struct err *err)
 {
     int rc = pipeline_record_compiled(p, progress, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = pipeline_propose(p, progress, err);
     if (rc != 0) {
         return rc;
     }
@@ -396,6 +395,10 @@ static int advance_stages(struct pipeline *p, bool *progress, struct err *err)
         return rc;
     }
     pipeline_settle(p, progress);
+    rc = *progress ? 0 : pipeline_propose(p, progress, err);
+    if (rc != 0) {
+        return rc;
+    }
     tell(p);
     return is_settled(p) ? pipeline_close(p, progress, err) : 0;
 }

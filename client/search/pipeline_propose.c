@@ -301,7 +301,7 @@ int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err
         *progress = true;
         p->compiled = id - 1;
         for (uint64_t i = first; i < id; i++) {
-            if (p->candidate_jobs[i - 1].job.job != 0) {
+            if (p->candidate_jobs[i - 1].job.job != 0 && !p->candidate_jobs[i - 1].dropped) {
                 p->jobs->ack(p->jobs, p->candidate_jobs[i - 1].job);
             }
         }

@@ -88,6 +88,13 @@ static inline void fake_on_daemon(void *owner, struct exchange *exchange,
             message_clear(&job_ids_message, &body.ids);
         }
         break;
+    case OP_ACK:
+        if (exchange_read_body(exchange, request, &job_ids_message, &body.ids)) {
+            fake_ack(fake, &body.ids);
+            exchange_reply(exchange, &empty_message, &nothing);
+            message_clear(&job_ids_message, &body.ids);
+        }
+        break;
     default:
         exchange_reply(exchange, &empty_message, &nothing);
     }
@@ -113,12 +120,20 @@ static inline void fake_on_drain(uv_signal_t *signal, int number)
     fake->draining = !fake->draining;
 }
 
+// SIGHUP: all compilations that are submitted from now on end.
+static inline void fake_on_compile(uv_signal_t *signal, int number)
+{
+    struct fake *fake = signal->data;
+    (void)number;
+    fake->behaviour.compiles = 0;
+}
+
 // Serves as daemon, on the url pool, and as worker; writes both urls to fd. Never returns.
 static inline void fake_serve(int fd, uint64_t seed, const char *pool,
                               const struct fake_behaviour *behaviour)
 {
     struct fake *fake = xcalloc(1, sizeof(*fake));
-    uv_signal_t forget, drain;
+    uv_signal_t forget, drain, compile;
     fake->behaviour = *behaviour;
     (void)signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&fake->loop);
@@ -128,6 +143,9 @@ static inline void fake_serve(int fd, uint64_t seed, const char *pool,
     uv_signal_init(&fake->loop, &drain);
     drain.data = fake;
     uv_signal_start(&drain, fake_on_drain, SIGUSR2);
+    uv_signal_init(&fake->loop, &compile);
+    compile.data = fake;
+    uv_signal_start(&compile, fake_on_compile, SIGHUP);
     stats_rng_init(&fake->rng, seed, 1);
     for (size_t i = 0; i < ARRAY_LEN(fake->wait); i++) {
         uv_timer_init(&fake->loop, &fake->wait[i].timer);

@@ -177,6 +177,86 @@ static void a_job_for_an_unknown_candidate_is_buried(void **state)
     recorded_space_free(recorded);
 }
 
+// One job of a kind runs and three wait; the one that runs and one that waits are cancelled.
+static void cancel_two(enum job_kind kind, double seconds)
+{
+    struct recorded_space *recorded = make_recorded();
+    struct sim *sim = sim_create();
+    struct sim_daemon *sim_daemon =
+        sim_daemon_create(sim, &(struct sim_daemon_config){.devices = 1, .compile_slots = 1});
+    struct sim_daemon_search *search = sim_daemon_search_create(sim_daemon, recorded),
+                             *other = sim_daemon_search_create(sim_daemon, recorded);
+    struct completions mine = {.sim = sim}, theirs = {.sim = sim};
+    struct job_service *jobs = sim_daemon_search_jobs(search);
+    static const char *const key[] = {"x0", "x1", "x2", "x3"};
+
+    for (size_t i = 0; i < 4; i++) {
+        struct job_spec spec = spec_of(recorded, 0, kind);
+
+        jobs->submit(jobs, key[i], &spec, i, on_job, &mine, i);
+    }
+    struct job_spec spec = spec_of(recorded, 0, kind);
+    sim_daemon_search_jobs(other)->submit(sim_daemon_search_jobs(other), "x2", &spec, 9, on_job,
+                                          &theirs, 0);
+    jobs->cancel(jobs, "x2"); // waits
+    jobs->cancel(jobs, "x2");
+    jobs->cancel(jobs, "x77");
+    jobs->cancel(jobs, "x0"); // runs, and gives its place to the next one
+    jobs->cancel(jobs, "x0");
+    while (mine.count + theirs.count < 1) {
+        assert_true(sim_step(sim));
+    }
+    assert_true(fabs(sim_now(sim) - seconds) < 1e-9);
+    while (sim_step(sim)) {
+    }
+    assert_int_equal(mine.count, 2);
+    assert_int_equal(theirs.count, 1); // the same key of another search
+    assert_int_equal(mine.states[1], JOB_DONE);
+    assert_int_equal(mine.states[3], JOB_DONE);
+    assert_int_equal(mine.states[0] + mine.states[2], 0);
+    assert_true(fabs(fmax(mine.last, theirs.last) - 3 * seconds) < 1e-9);
+    jobs->cancel(jobs, "x1"); // is over
+    sim_daemon_search_free(search);
+    sim_daemon_search_free(other);
+    sim_daemon_free(sim_daemon);
+    sim_free(sim);
+    recorded_space_free(recorded);
+}
+
+static void a_cancelled_job_brings_no_answer_and_makes_room(void **state)
+{
+    (void)state;
+    cancel_two(JOB_COMPILE, 0.3);
+    cancel_two(JOB_MEASURE, 0.1);
+}
+
+// The event of a job that was cancelled while it ran may come when its search is gone, or never.
+static void a_search_may_end_with_cancelled_jobs(void **state)
+{
+    struct recorded_space *recorded = make_recorded();
+    (void)state;
+    for (int steps = 0; steps < 2; steps++) {
+        struct sim *sim = sim_create();
+        struct sim_daemon *sim_daemon =
+            sim_daemon_create(sim, &(struct sim_daemon_config){.devices = 1, .compile_slots = 1});
+        struct sim_daemon_search *search = sim_daemon_search_create(sim_daemon, recorded);
+        struct completions completions = {.sim = sim};
+        struct job_service *jobs = sim_daemon_search_jobs(search);
+        struct job_spec spec = spec_of(recorded, 0, JOB_COMPILE);
+
+        jobs->submit(jobs, "c1", &spec, 0, on_job, &completions, 0);
+        jobs->submit(jobs, "c2", &spec, 0, on_job, &completions, 1);
+        jobs->cancel(jobs, "c1");
+        sim_daemon_search_free(search);
+        while (steps > 0 && sim_step(sim)) {
+        }
+        assert_int_equal(completions.count, 0);
+        sim_daemon_free(sim_daemon);
+        sim_free(sim);
+    }
+    recorded_space_free(recorded);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +264,8 @@ int main(void)
         cmocka_unit_test(devices_measure_one_after_another_and_compilers_side_by_side),
         cmocka_unit_test(two_searches_share_a_device_evenly),
         cmocka_unit_test(a_job_for_an_unknown_candidate_is_buried),
+        cmocka_unit_test(a_cancelled_job_brings_no_answer_and_makes_room),
+        cmocka_unit_test(a_search_may_end_with_cancelled_jobs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

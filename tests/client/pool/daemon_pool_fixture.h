@@ -133,8 +133,8 @@ static inline void on_answer(void *owner, uint64_t tag, struct job_ref ref, stru
     const char *where = jobs->where(jobs, ref);
     assert_int_equal(ref.job, info->job);
     assert_in_range(ref.job, 1, 4 * JOBS); // the daemon numbers its jobs from 1
-    assert_true(strcmp(where, f->options.pool) != 0);
-    f->where[tag] = xstrdup(where);
+    assert_true(!where || strcmp(where, f->options.pool) != 0); // a single daemon has no name
+    f->where[tag] = where ? xstrdup(where) : NULL;
     jobs->ack(jobs, ref);
 }
 
@@ -201,21 +201,48 @@ static inline size_t said(const struct fixture *f, const char *words)
     return count;
 }
 
-static inline uint64_t jobs_at(struct fixture *f, size_t daemon)
+// Asks a daemon for its status, and for the jobs of the search unless that is NULL. The pool does
+// what it can meanwhile. The caller clears it.
+static inline void status_at(struct fixture *f, size_t daemon, char *search, struct status *ret)
 {
     struct remote *remote;
     struct err err = ERR_INIT;
     assert_int_equal(remote_create(&remote, session_loop(f->session), f->fake[daemon].pool, &err),
                      0);
-    struct status_request request = {0};
-    struct status status;
+    struct status_request request = {.search = search};
     assert_int_equal(remote_call_sync(remote, OP_STATUS, &status_request_message, &request,
-                                      &status_message, &status, 10000, &err),
+                                      &status_message, ret, 10000, &err),
                      0);
+    remote_close(remote);
+}
+
+static inline uint64_t jobs_at(struct fixture *f, size_t daemon)
+{
+    struct status status;
+    status_at(f, daemon, NULL, &status);
     uint64_t jobs = status.results_cached;
     message_clear(&status_message, &status);
-    remote_close(remote);
     return jobs;
+}
+
+// Whether the daemon has the job and has not cancelled it.
+static inline bool has_job(struct fixture *f, size_t daemon, char *search, const char *key)
+{
+    struct status status;
+    bool has = false;
+    status_at(f, daemon, search, &status);
+    for (size_t i = 0; i < status.jobs_count; i++) {
+        has |=
+            strcmp(status.jobs[i].key, key) == 0 && status.jobs[i].state != (uint64_t)JOB_CANCELLED;
+    }
+    message_clear(&status_message, &status);
+    return has;
+}
+
+static inline void cancel(struct fixture *f, const char *key)
+{
+    struct job_service *jobs = daemon_pool_jobs(f->daemon_pool);
+    jobs->cancel(jobs, key);
 }
 
 #endif

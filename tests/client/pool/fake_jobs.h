@@ -44,6 +44,8 @@ struct fake_behaviour {
     bool ranks;             // the worker screens nothing, and says which sources go first
     uint64_t devices;       // 0: 1; the second and every other one after it rests
     uint64_t compile_slots; // 0: it does not say
+    uint64_t measure_ms;    // that a measurement takes longer than a compilation
+    uint64_t compiles;      // compilations of later candidates of a search never end; 0: all do
 };
 
 struct fake_blob {
@@ -321,6 +323,17 @@ static inline void fake_wait(struct fake *fake, struct exchange *exchange, struc
     (void)fake_answer(fake, exchange, wait, true);
 }
 
+static inline enum job_state fake_state(const struct fake_job *job)
+{
+    return job->cancelled ? JOB_CANCELLED : job->done ? JOB_DONE : JOB_QUEUED;
+}
+
+// Whether the compilation with this key, c<number of the candidate>, comes to an end.
+static inline bool fake_compiles(const struct fake *fake, const char *key)
+{
+    return fake->behaviour.compiles == 0 || strtoull(key + 1, NULL, 10) <= fake->behaviour.compiles;
+}
+
 static inline void fake_submit(struct fake *fake, struct exchange *exchange,
                                const struct submit *submit)
 {
@@ -358,12 +371,14 @@ static inline void fake_submit(struct fake *fake, struct exchange *exchange,
         uv_timer_init(&fake->loop, &job->timer);
         job->timer.data = job;
         bool measures = job->spec.kind != JOB_COMPILE;
-        if (!measures || (!fake->behaviour.stuck && !fake_visit(fake))) {
-            uv_timer_start(&job->timer, fake_on_done, stats_rng_below(&fake->rng, 6), 0);
+        if (measures ? !fake->behaviour.stuck && !fake_visit(fake)
+                     : fake_compiles(fake, submit->key)) {
+            uint64_t more_ms = measures ? fake->behaviour.measure_ms : 0;
+            uv_timer_start(&job->timer, fake_on_done, more_ms + stats_rng_below(&fake->rng, 6), 0);
         }
     }
     reply.job = job->id;
-    reply.state = job->done ? JOB_DONE : JOB_QUEUED;
+    reply.state = fake_state(job);
     exchange_reply(exchange, &submitted_message, &reply);
     free(key);
 }
@@ -384,6 +399,30 @@ static inline void fake_cancel(struct fake *fake, struct exchange *exchange,
     exchange_reply(exchange, &job_infos_message, &none);
 }
 
+static inline void fake_on_closed(uv_handle_t *timer)
+{
+    struct fake_job *job = timer->data;
+    message_clear(&job_spec_message, &job->spec);
+    free(job->key);
+    free(job);
+}
+
+// Forgets those jobs that were cancelled. The others are kept, since tests count that none of them
+// runs twice.
+static inline void fake_ack(struct fake *fake, const struct job_ids *ids)
+{
+    for (struct fake_job *job = fake->job, *next; job; job = next) {
+        next = job->hh.next;
+        for (size_t i = 0; i < ids->jobs_count; i++) {
+            if (job->id == ids->jobs[i] && job->cancelled) {
+                HASH_DEL(fake->job, job);
+                uv_close((uv_handle_t *)&job->timer, fake_on_closed);
+                break;
+            }
+        }
+    }
+}
+
 static inline void fake_status(struct fake *fake, struct exchange *exchange,
                                const struct status_request *request)
 {
@@ -401,11 +440,8 @@ static inline void fake_status(struct fake *fake, struct exchange *exchange,
     }
     for (struct fake_job *job = fake->job; job && len > 0; job = job->hh.next) {
         if (strncmp(job->key, request->search, len) == 0 && job->key[len] == '\n') {
-            info[count++] = (struct job_info){.job = job->id,
-                                              .state = job->cancelled ? JOB_CANCELLED
-                                                       : job->done    ? JOB_DONE
-                                                                      : JOB_QUEUED,
-                                              .key = job->key + len + 1};
+            info[count++] = (struct job_info){
+                .job = job->id, .state = fake_state(job), .key = job->key + len + 1};
         }
     }
     struct status status = {.devices = device,
