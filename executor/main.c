@@ -23,8 +23,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-// Room for three objects of 32 MiB and the problem.
-#define PLAN_MAX ((size_t)128 << 20)
+// Room for three objects of 128 MiB and the problem.
+#define PLAN_MAX ((size_t)416 << 20)
 
 struct exec_options {
     char *cgroup;

@@ -44,7 +44,9 @@ uint64_t pipeline_audits_due(const struct pipeline *p, const struct spent *spent
     double others = (double)(measurements > made ? measurements - made : 0);
     double all = share < 1 ? floor(others * share / (1 - share) + 1e-9) : AUDITS_MAX;
     uint64_t due = all < AUDITS_MAX ? (uint64_t)all : AUDITS_MAX;
-    return due > made ? due - made : 0;
+    due = due > made ? due - made : 0;
+    // Where no points are drawn, only trusted candidates are.
+    return pipeline_draws_points(p) || due < spent->trusted ? due : spent->trusted;
 }
 
 // ---- audits ----

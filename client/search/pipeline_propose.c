@@ -15,6 +15,7 @@ static job_service_callback on_compiled;
 
 void spent_add(struct spent *spent, const struct run_state_candidate *candidate, bool visible)
 {
+    spent->trusted += candidate->decided.decision == DECISION_TRUST;
     if (!is_measuring(candidate)) {
         return;
     }

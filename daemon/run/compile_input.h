@@ -19,6 +19,8 @@
 #define COMPILER_CUDA_METHOD "kcast-cuda-compile-3"
 #define COMPILER_MEMORY_MAX ((uint64_t)4 << 30)  // address space of one compiler process, in bytes
 #define COMPILER_OUTPUT_MAX ((uint64_t)32 << 20) // object and scratch files, in bytes
+// The same for a GPU. A recording has whole images of the libraries that it launches from.
+#define COMPILER_OUTPUT_MAX_CUDA ((uint64_t)128 << 20)
 // The wall time of a compilation is this many times its processor time. A host on which compilers
 // get a tenth of a core each blames nobody, nor does one that stands still for minutes; a compiler
 // that waits for ever keeps its slot for no longer.

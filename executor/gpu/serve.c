@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define PLAN_MAX ((size_t)128 << 20)
+#define PLAN_MAX ((size_t)416 << 20)
 
 // Gives the descriptor that frames are written to.
 static int take_stdout(int *ret_fd, struct err *err)

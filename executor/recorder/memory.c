@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#define CAPTURE_RELAXED 2 // CU_STREAM_CAPTURE_MODE_RELAXED
 #define RANGES_MAX 65536
 #define ALIGN ((uint64_t)512)         // of each piece of memory
 #define GUARD ((uint64_t)16384)       // before and between the two kinds
@@ -72,19 +73,32 @@ static result map_at(uint64_t at, uint64_t bytes)
     result (*create)(uint64_t *, size_t, const struct memory_kind *, uint64_t);
     result (*map)(uint64_t, size_t, size_t, uint64_t, uint64_t);
     result (*allow)(uint64_t, size_t, const struct access *, size_t);
+    result (*exchange)(int *);
     uint64_t memory = 0;
 
     *(void **)&create = driver("cuMemCreate");
     *(void **)&map = driver("cuMemMap");
     *(void **)&allow = driver("cuMemSetAccess");
-    if (!create || !map || !allow) {
+    *(void **)&exchange = driver("cuThreadExchangeStreamCaptureMode");
+    if (!create || !map || !allow || !exchange) {
         return 999;
     }
-    result rc = create(&memory, bytes, &kind, 0);
+    // A candidate that captures a graph of its own may have forbidden such calls meanwhile. These
+    // belong to no stream.
+    int mode = CAPTURE_RELAXED;
+    result rc = exchange(&mode);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = create(&memory, bytes, &kind, 0);
     if (rc == 0) {
         rc = map(at, bytes, 0, memory, 0);
     }
-    return rc == 0 ? allow(at, bytes, &access, 1) : rc;
+    if (rc == 0) {
+        rc = allow(at, bytes, &access, 1);
+    }
+    result back = exchange(&mode);
+    return rc == 0 ? back : rc;
 }
 
 static result reserve(uint64_t at, uint64_t bytes)

@@ -27,7 +27,7 @@
 #include <string.h>
 
 #define LINE_MAX_BYTES 4096
-#define OBJECT_MAX ((size_t)32 << 20) // as the daemon has it
+#define OBJECT_MAX ((size_t)128 << 20) // as the daemon has it
 #define COMPILER_MEMORY ((uint64_t)8 << 30)
 #define WALL_FACTOR 10
 #define TIMES_MAX 10000

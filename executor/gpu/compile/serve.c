@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PLAN_MAX ((size_t)64 << 20) // bytes: source, problem and a known object
+#define PLAN_MAX ((size_t)160 << 20) // bytes: source, problem and a known object
 
 struct server {
     struct sandbox_filter filter;

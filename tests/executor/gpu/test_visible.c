@@ -39,7 +39,7 @@ static int seen(const char *name)
 static void a_process_sees_the_gpu_that_it_uses(void **state)
 {
     (void)state;
-    gpu_fake_set("count=3;memory=1G");
+    gpu_fake_use("count=3;memory=1G");
     assert_int_equal(seen(UUID "2"), 1);
     assert_int_equal(seen("2"), 3); // whose identifier is not known yet
     assert_int_equal(seen(UUID "7"), 100);
@@ -49,7 +49,7 @@ static void a_process_sees_the_gpu_that_it_uses(void **state)
 static void a_choice_of_before_gives_way(void **state)
 {
     (void)state;
-    gpu_fake_set("count=3;memory=1G");
+    gpu_fake_use("count=3;memory=1G");
     assert_int_equal(setenv("CUDA_VISIBLE_DEVICES", UUID "0," UUID "2", 1), 0);
     assert_int_equal(seen(UUID "2"), 1);
     assert_int_equal(unsetenv("CUDA_VISIBLE_DEVICES"), 0);

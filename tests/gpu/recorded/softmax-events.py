@@ -1,4 +1,4 @@
-# Expected: faster|equivalent|slower
+# Expected: faster|equivalent|slower|inconclusive
 # Three streams that begin at an event and are waited for by events.
 import torch
 

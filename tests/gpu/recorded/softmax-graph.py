@@ -1,4 +1,4 @@
-# Expected: faster|equivalent|slower
+# Expected: faster|equivalent|slower|inconclusive
 # Captures a graph of its own the first time, with memory that only the graph works in, and launches it.
 import torch
 

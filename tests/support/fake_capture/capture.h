@@ -78,4 +78,7 @@ int graph_run(const struct graph *graph);
 // Whether all of the range is memory that may be used.
 bool memory_holds(uint64_t at, size_t bytes);
 
+// Whether any stream is captured.
+bool is_capturing(void);
+
 #endif

@@ -95,9 +95,24 @@ CALL(cuMemAddressReserve, uint64_t *ret, size_t bytes, size_t alignment, uint64_
     return OK;
 }
 
+// What a thread may do while a stream is captured: 0, the default, allows no memory of its own.
+static int capture_mode;
+
+CALL(cuThreadExchangeStreamCaptureMode, int *mode)
+{
+    int before = capture_mode;
+
+    capture_mode = *mode;
+    *mode = before;
+    return OK;
+}
+
 CALL(cuMemCreate, uint64_t *ret, size_t bytes, const void *kind, uint64_t flags)
 {
     *ret = bytes; // a handle needs to be nothing else here
+    if (capture_mode != 2 && is_capturing()) {
+        return CAPTURE_UNSUPPORTED;
+    }
     return kind && flags == 0 ? broken : INVALID_VALUE;
 }
 

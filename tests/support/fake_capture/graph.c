@@ -38,6 +38,16 @@ static struct stream *stream_of(struct stream *stream)
     return stream ? stream : &default_stream;
 }
 
+bool is_capturing(void)
+{
+    const struct stream *stream = streams;
+
+    while (stream && !stream->captured) {
+        stream = stream->next;
+    }
+    return stream;
+}
+
 CALL(cuStreamCreate, struct stream **ret, unsigned flags)
 {
     *ret = calloc(1, sizeof(**ret));
