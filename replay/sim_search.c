@@ -67,6 +67,7 @@ static int record_start(struct sim_search *search, struct err *err)
         .release = xstrdup(KCAST_VERSION),
         .wall_limit_seconds = NAN,
         .batch = config->batch,
+        .pool_devices = config->devices,
         .wide = config->wide,
         .lag = config->lag,
     };

@@ -59,6 +59,7 @@ static void settle_width(const struct tasks *t, struct sim_search_config *config
     config->batch = width.batch;
     config->wide = width.wide;
     config->lag = width.lag;
+    config->devices = capacity.devices;
 }
 
 static struct sim_search_config config_of(const struct tasks *t, size_t space, size_t variant,

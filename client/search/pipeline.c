@@ -309,8 +309,8 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
     p->lag = started->lag < 1             ? RUN_LAG_DEFAULT
              : started->lag < RUN_LAG_MAX ? started->lag
                                           : RUN_LAG_MAX;
-    bool ahead = policy->screens && (started->rules & RUN_RULE_AHEAD);
-    p->lag_part = ahead ? PIPELINE_LAG_PART_SCREENED : PIPELINE_LAG_PART;
+    bool fast = policy->screens && started->pool_devices > 1 && (started->rules & RUN_RULE_AHEAD);
+    p->lag_part = fast ? PIPELINE_LAG_PART_SCREENED : PIPELINE_LAG_PART;
     end_past_batches(p);
     if (run_state->surveys > 0) { // it has come to its end before
         p->exhausted = xstrdup(run_state->surveyed.reason ? run_state->surveyed.reason : "");

@@ -154,22 +154,37 @@ static size_t image_size(const Elf64_Ehdr *header)
     return sections > programs ? sections : programs;
 }
 
+// A table that lies anywhere, aligned; malloc'd.
+static void *aligned(const unsigned char *base, uint64_t at, size_t count, size_t size)
+{
+    void *copy = xcalloc(count + 1, size);
+
+    memcpy(copy, base + at, count * size);
+    return copy;
+}
+
 static cu_result read_elf(struct cu_module *module, const unsigned char *base)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)base;
     struct elf elf = {.base = base};
 
-    elf.section = (const Elf64_Shdr *)(base + header->e_shoff);
+    Elf64_Shdr *section = aligned(base, header->e_shoff, header->e_shnum, sizeof(*section));
+    Elf64_Sym *symbol = NULL;
+    elf.section = section;
     elf.section_count = header->e_shnum;
     elf.section_names = (const char *)base + elf.section[header->e_shstrndx].sh_offset;
     for (unsigned i = 0; i < elf.section_count; i++) {
-        if (elf.section[i].sh_type == SHT_SYMTAB) {
-            elf.symbol = (const Elf64_Sym *)(base + elf.section[i].sh_offset);
+        if (elf.section[i].sh_type == SHT_SYMTAB && !symbol) {
             elf.symbol_count = elf.section[i].sh_size / sizeof(Elf64_Sym);
+            symbol = aligned(base, elf.section[i].sh_offset, elf.symbol_count, sizeof(*symbol));
+            elf.symbol = symbol;
             elf.symbol_names = (const char *)base + elf.section[elf.section[i].sh_link].sh_offset;
         }
     }
-    return read_symbols(module, &elf);
+    cu_result result = read_symbols(module, &elf);
+    free(symbol);
+    free(section);
+    return result;
 }
 
 cu_result fake_image_read(struct cu_module *module, const void *image)
