@@ -2,6 +2,11 @@
 // that points into the file is held against its length. Memory that a kernel can write to must be
 // put back before each launch, which takes a name; bytes that no variable has are refused, but for
 // those that alignment leaves.
+//
+// In many kernels of cuBLAS (libcublasLt 13.1) .rel.debug_frame or .rela.debug_frame names .nv.info
+// as its table of symbols. Such code is loaded all the same, so a driver does not read that section
+// as symbols. Where a debugger's section is relocated the link may lead to any section; the symbols
+// are those of the only table that there is.
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/compile/cubin_view.h"
 #include <stdlib.h>
@@ -41,26 +46,41 @@ static int check_symbols(const struct cubin_view *view, const Elf64_Shdr *table,
     return 0;
 }
 
+// What a debugger reads, and no driver loads.
+static bool is_for_debugger(const struct cubin_view *view, const Elf64_Shdr *section)
+{
+    return (section->sh_flags & SHF_ALLOC) == 0 &&
+           cubin_name_begins(cubin_section_name(view, section), ".debug_");
+}
+
+// Whether relocations of a section may say that the table of symbols is this one.
+static bool may_link(const struct cubin_view *view, unsigned index, const Elf64_Shdr *of)
+{
+    Elf64_Shdr link;
+
+    return cubin_section(view, index, &link) &&
+           (link.sh_type == SHT_SYMTAB || is_for_debugger(view, of));
+}
+
 // Offset and symbol are the first two fields of both kinds of entries.
 static int check_relocations(const struct cubin_view *view, const Elf64_Shdr *table,
-                             struct err *err)
+                             uint64_t symbols, struct err *err)
 {
     uint64_t entry = table->sh_type == SHT_RELA ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
-    Elf64_Shdr symbols, of;
+    Elf64_Shdr of;
 
     if (table->sh_size == 0) {
         return 0;
     }
-    if (!is_table(table, entry) || !linked(view, table->sh_link, SHT_SYMTAB, &symbols) ||
-        !cubin_section(view, table->sh_info, &of)) {
+    if (!is_table(table, entry) || !cubin_section(view, table->sh_info, &of) ||
+        !may_link(view, table->sh_link, &of)) {
         return cubin_damaged(err, "a table of relocations");
     }
     for (uint64_t at = 0; at < table->sh_size; at += entry) {
         Elf64_Rel one;
 
         memcpy(&one, view->data + table->sh_offset + at, sizeof(one));
-        if (one.r_offset >= of.sh_size ||
-            ELF64_R_SYM(one.r_info) >= symbols.sh_size / sizeof(Elf64_Sym)) {
+        if (one.r_offset >= of.sh_size || ELF64_R_SYM(one.r_info) >= symbols) {
             return cubin_damaged(err, "a relocation");
         }
     }
@@ -148,7 +168,9 @@ static int check_variables(const struct cubin_view *view, unsigned index, const 
                      (unsigned long long)widest);
 }
 
-static int check_section(const struct cubin_view *view, unsigned index, struct err *err)
+// With this many symbols in the file.
+static int check_section(const struct cubin_view *view, unsigned index, uint64_t symbols,
+                         struct err *err)
 {
     Elf64_Shdr section;
 
@@ -160,7 +182,7 @@ static int check_section(const struct cubin_view *view, unsigned index, struct e
         return check_symbols(view, &section, err);
     }
     if (section.sh_type == SHT_REL || section.sh_type == SHT_RELA) {
-        return check_relocations(view, &section, err);
+        return check_relocations(view, &section, symbols, err);
     }
     if (section.sh_type == SHT_STRTAB && section.sh_size > 0 &&
         view->data[section.sh_offset + section.sh_size - 1] != '\0') {
@@ -193,13 +215,15 @@ int cubin_check(const struct bytes *cubin, struct err *err)
         return cubin_damaged(err, "its table of sections");
     }
     rc = check_segments(&view, err);
+    struct cubin_walk walk;
+    uint64_t symbols = cubin_walk_begin(&walk, &view) ? walk.count : 0;
     unsigned tables = 0;
     for (unsigned i = 0; i < view.head.e_shnum && rc == 0; i++) {
         Elf64_Shdr section;
 
         tables += cubin_section(&view, i, &section) && section.sh_type == SHT_SYMTAB;
         rc = tables > 1 ? cubin_damaged(err, "it has two tables of symbols")
-                        : check_section(&view, i, err);
+                        : check_section(&view, i, symbols, err);
     }
     return rc;
 }

@@ -1,5 +1,6 @@
 // Compares what is read from a cubin with its source (tests/data/cuda/variables.cu).
 #include "common/file.h"
+#include "common/strbuf.h"
 #include "executor/gpu/compile/cubin.h"
 #include "tests/support/gpu_cubin.h"
 #include <elf.h>
@@ -172,6 +173,98 @@ static void symbols_and_relocations_lie_inside(void **state)
     bytes_clear(&cubin);
 }
 
+enum { FRAME_BYTES = 16 };
+
+// Appends the bytes as the content of a section.
+static void put(struct strbuf *file, Elf64_Shdr *section, const void *data, size_t bytes)
+{
+    section->sh_offset = file->len;
+    section->sh_size = bytes;
+    strbuf_add(file, data, bytes);
+}
+
+// Appends a name to the table of names, which is at the end of the file.
+static void put_name(struct strbuf *file, Elf64_Shdr *names, Elf64_Shdr *section, const char *name)
+{
+    section->sh_name = (uint32_t)names->sh_size;
+    names->sh_size += strlen(name) + 1;
+    strbuf_add(file, name, strlen(name) + 1);
+}
+
+// The cubin with one more section, and a relocation of its first byte by the symbol "v".
+static struct bytes with_relocation(const struct bytes *cubin, const char *name, const char *table)
+{
+    static const unsigned char frame[FRAME_BYTES];
+    const Elf64_Rel relocation = {.r_info = ELF64_R_INFO(2, 2)};
+    const Elf64_Shdr *symbols = section_of(cubin, ".symtab");
+    struct strbuf file = STRBUF_INIT;
+    Elf64_Shdr section[16];
+    Elf64_Ehdr head;
+
+    memcpy(&head, cubin->data, sizeof(head));
+    unsigned count = head.e_shnum;
+    assert_true(count + 2 <= ARRAY_LEN(section));
+    memcpy(section, cubin->data + head.e_shoff, count * sizeof(section[0]));
+    Elf64_Shdr *names = &section[head.e_shstrndx], *of = &section[count], *by = of + 1;
+    *of = (Elf64_Shdr){.sh_type = SHT_PROGBITS};
+    *by = (Elf64_Shdr){.sh_type = SHT_REL,
+                       .sh_link = (uint32_t)(symbols - section_of(cubin, "")),
+                       .sh_info = count,
+                       .sh_entsize = sizeof(relocation)};
+    strbuf_add(&file, cubin->data, cubin->len);
+    put(&file, of, frame, sizeof(frame));
+    put(&file, by, &relocation, sizeof(relocation));
+    put(&file, names, cubin->data + names->sh_offset, names->sh_size);
+    put_name(&file, names, of, name);
+    put_name(&file, names, by, table);
+    strbuf_add(&file, frame, -file.len % 8);
+    head.e_shoff = file.len;
+    head.e_shnum = (uint16_t)(count + 2);
+    memcpy(file.data, &head, sizeof(head));
+    strbuf_add(&file, section, (count + 2) * sizeof(section[0]));
+    return strbuf_detach_bytes(&file);
+}
+
+// As cuBLAS of CUDA 13 has them: the section that is said to be the table of symbols is another.
+static void only_relocations_for_a_debugger_may_name_another_table(void **state)
+{
+    struct bytes plain = gpu_cubin("k", "v");
+    struct bytes debug = with_relocation(&plain, ".debug_frame", ".rel.debug_frame");
+    struct bytes loaded = with_relocation(&plain, ".nv.constant0.k", ".rel.nv.constant0.k");
+    Elf64_Shdr *table = section_of(&debug, ".rel.debug_frame");
+    Elf64_Rel *one = (Elf64_Rel *)(void *)(debug.data + table->sh_offset);
+    uint32_t symbols = table->sh_link;
+
+    (void)state;
+    checked(&debug, NULL);
+    checked(&loaded, NULL);
+    section_of(&loaded, ".rel.nv.constant0.k")->sh_link = 2;
+    checked(&loaded, "a table of relocations");
+    table->sh_link = 2;
+    checked(&debug, NULL);
+    table->sh_link = 77; // no section at all
+    checked(&debug, "a table of relocations");
+    table->sh_link = 2;
+    section_of(&debug, ".debug_frame")->sh_flags = SHF_ALLOC;
+    checked(&debug, "a table of relocations");
+    table->sh_link = symbols;
+    checked(&debug, NULL);
+    section_of(&debug, ".debug_frame")->sh_flags = 0;
+    table->sh_link = 2;
+    one->r_info = ELF64_R_INFO(3, 2);
+    checked(&debug, "a relocation");
+    one->r_info = ELF64_R_INFO(2, 2);
+    one->r_offset = FRAME_BYTES;
+    checked(&debug, "a relocation");
+    one->r_offset = FRAME_BYTES - 1;
+    checked(&debug, NULL);
+    table->sh_info = 77;
+    checked(&debug, "a table of relocations");
+    bytes_clear(&plain);
+    bytes_clear(&debug);
+    bytes_clear(&loaded);
+}
+
 static void architectures_are_read_of_both_forms(void **state)
 {
     struct bytes cubin = load();
@@ -208,6 +301,7 @@ int main(void)
         cmocka_unit_test(what_a_driver_would_read_beyond_the_end_is_refused),
         cmocka_unit_test(memory_that_nobody_puts_back_is_refused),
         cmocka_unit_test(symbols_and_relocations_lie_inside),
+        cmocka_unit_test(only_relocations_for_a_debugger_may_name_another_table),
         cmocka_unit_test(architectures_are_read_of_both_forms),
     };
 
