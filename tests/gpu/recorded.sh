@@ -93,17 +93,19 @@ for line in "$work"/*.line; do
     count $((1 - $?)) "$(basename "$line" .line)" "$(cat "$line")"
 done
 
-job_number=1 # every job has had a number since the daemon's start
-while kcast job $job_number >"$work/job.out" 2>/dev/null; do
-    grep -h 'load_inline of' "$work/job.out"
-    job_number=$((job_number + 1))
-done >"$work/load_inline"
-for file in "${files[@]}"; do
-    how=$(sed -n 's/^# Compiled: //p' "$file") name=$(sed -n 's/.*load_inline(name="\([a-z_]*\)".*/\1/p' "$file")
-    [ -n "$how" ] && [ -e "$work/$(basename "$file").line" ] || continue
-    grep -q "load_inline of $name: compiled $how, " "$work/load_inline"
-    count $? "how $(basename "$file") was compiled" "$(grep "load_inline of $name: " "$work/load_inline" | tail -2 | tr -s ' \n' ' ' | cut -c 1-300)"
+# CUDA in a string, compiled without PyTorch's headers; with them it takes half a minute. Alone, after the interpreter has started, and
+# sixteen different ones at once.
+mkdir -p "$work/inline"
+for n in $(seq 0 17); do sed "s/^import torch$/import torch  # $n/" "$here/softmax-inline.py" >"$work/inline/$n.py"; done
+for n in 16 17; do
+    start=$(date +%s.%N)
+    kcast measure "$problems/softmax" "$work/inline/$n.py" >"$work/inline.out" 2>&1
+    echo "load_inline alone, from source to verdict: $(seconds "$start") s: $(grep -m 1 'py: ' "$work/inline.out" | sed 's/.*\///' | cut -c 1-80)"
 done
+rm "$work/inline/16.py" "$work/inline/17.py"
+start=$(date +%s.%N)
+kcast measure "$problems/softmax" "$work/inline"/*.py >"$work/inline.out" 2>&1
+echo "load_inline, 16 at once, from source to verdict: $(seconds "$start") s; $(grep -cE 'py: (faster|slower|equivalent|inconclusive)' "$work/inline.out") have a verdict"
 
 spread() { # CANDIDATE [-D NAME=VALUE]…: how much eight speedups of 64 launches a shape differ
     for _ in 1 2 3 4 5 6 7 8; do kcast --json measure --fresh --launches 64 "$problems/softmax" "$@"; done >"$work/again.json" 2>/dev/null

@@ -1,5 +1,4 @@
 # Expected: faster|equivalent|slower
-# Compiled: without PyTorch's headers
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

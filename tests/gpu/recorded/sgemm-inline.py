@@ -1,5 +1,4 @@
 # Expected: faster|equivalent|slower
-# Compiled: without PyTorch's headers
 import torch
 from torch.utils.cpp_extension import load_inline
 

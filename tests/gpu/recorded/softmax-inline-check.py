@@ -1,5 +1,4 @@
 # Expected: compile-error: .*RuntimeError: expected float16, got float
-# Compiled: without PyTorch's headers
 import torch
 from torch.utils.cpp_extension import load_inline
 

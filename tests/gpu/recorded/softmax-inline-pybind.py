@@ -1,6 +1,5 @@
 # Expected: faster|equivalent|slower
 # It binds its functions itself, which needs PyTorch's headers and 40 s of a core.
-# Compiled: with PyTorch's own headers
 import torch
 from torch.utils.cpp_extension import load_inline
 

@@ -1,6 +1,5 @@
 # Expected: faster|equivalent|slower
 # Compiled without PyTorch's headers, which take 40 s of a core.
-# Compiled: without PyTorch's headers
 import torch
 from torch.utils.cpp_extension import load_inline
 
