@@ -20,7 +20,8 @@ void spent_add(struct spent *spent, const struct run_state_candidate *candidate,
         return;
     }
     spent->measurements++;
-    spent->audits += candidate->decided.decision == DECISION_AUDIT && candidate->decided.draw == 0;
+    spent->audits += candidate->decided.decision == DECISION_AUDIT &&
+                     (candidate->decided.draw == 0 || candidate->drawn_before > 0);
     spent->pending += !visible;
     spent->done += visible;
     const struct result *results[] = {candidate->result, candidate->record};

@@ -387,7 +387,7 @@ void pipeline_fill_facts(const struct pipeline *p, size_t number, size_t point,
 // visible count.
 struct spent {
     uint64_t measurements; // measurements that were decided
-    uint64_t audits;       // of these, audits that were not drawn at an end
+    uint64_t audits;       // of these, audits that were not drawn at this end
     uint64_t trusted;      // decisions to measure nothing, because a forecast is trusted
     uint64_t done;         // of these, the ones whose device seconds are known
     uint64_t pending;      // of these, the ones whose device seconds are not known
