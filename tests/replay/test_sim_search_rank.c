@@ -373,7 +373,7 @@ static void a_screening_hands_the_best_on_to_the_next_one(void **state)
 
 // How many candidates a search has proposed before it has seen any outcome.
 static uint64_t proposed_at_once(uint64_t rules, const char *policy, uint64_t measurements,
-                                 uint64_t lag)
+                                 uint64_t devices)
 {
     struct fixture *f = set_up_with(1, 16);
     f->config.policy = policy;
@@ -381,7 +381,8 @@ static uint64_t proposed_at_once(uint64_t rules, const char *policy, uint64_t me
     f->config.forecaster = SIM_FORECASTER_STATIC;
     f->config.batch = f->config.wide = 4;
     f->config.rules = rules;
-    f->config.lag = lag;
+    f->config.lag = 8;
+    f->config.devices = devices;
     f->config.measurements = measurements;
     start(f);
     uint64_t count = sim_search_run_state(f->search)->candidate_count;
@@ -393,12 +394,12 @@ static uint64_t proposed_at_once(uint64_t rules, const char *policy, uint64_t me
 static void what_a_model_learns_from_is_proposed_at_once(void **state)
 {
     (void)state;
-    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "rank", 0, 2), 20);
-    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "rank", 0, 8), 24);
-    assert_int_equal(proposed_at_once(0, "rank", 0, 2), 8); // as in run files of before
-    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "threshold", 0, 2), 8);
+    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "rank", 0, 1), 20);
+    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "rank", 0, 2), 24);
+    assert_int_equal(proposed_at_once(0, "rank", 0, 1), 8); // as in run files of before
+    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "threshold", 0, 1), 8);
     // More are never measured.
-    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "rank", 13, 2), 12);
+    assert_int_equal(proposed_at_once(RUN_RULE_AHEAD, "rank", 13, 1), 12);
 }
 
 // At its end by the budget a search has candidates that are being compiled, for nobody.
