@@ -5,7 +5,7 @@
 # goes on, and none is measured twice; a problem whose baseline is PyTorch's is checked with its mutants. Nothing of ours may be left
 # afterwards. Needs PyTorch and Triton, and nvcc for two of the candidates.
 #   tests/gpu/recorded.sh BIN WORK PROBLEMS     programs of a bundle; a folder for state and logs. Last line: "N passed, N failed".
-# Those with load_inline have a line "# Compiled: HOW", which is what the log of their job must say; printed is how long it took.
+# How long load_inline takes is printed, too.
 # KCAST_RECORDED: patterns of names, default all. KCAST_INLINE=1: the one that needs PyTorch's headers, which takes 40 s and more of
 # KCAST_COMPILE_TIME than the default, too. KCAST_FOLDER: how many kernels the two clients search, default 200; 0: none.
 set -u
