@@ -219,13 +219,19 @@ static void drop_submissions(struct daemon_pool *daemon_pool)
     } while (submission);
 }
 
-// Ends a job. Its owner records the outcome before any other daemon is told to forget the job.
-static void finish(struct daemon_pool *daemon_pool, struct daemon_pool_job *job, struct job_ref ref,
-                   struct job_info *info, const struct err *error)
+// Takes a job out of the pool, which frees nothing of it.
+static void take_out(struct daemon_pool *daemon_pool, struct daemon_pool_job *job)
 {
     detach_submissions(daemon_pool, job);
     DL_DELETE(daemon_pool->job, job);
     daemon_pool->job_count--;
+}
+
+// Ends a job. Its owner records the outcome before any other daemon is told to forget the job.
+static void finish(struct daemon_pool *daemon_pool, struct daemon_pool_job *job, struct job_ref ref,
+                   struct job_info *info, const struct err *error)
+{
+    take_out(daemon_pool, job);
     job->callback(job->owner, job->tag, ref, info, error);
     free_job(job);
     drop_submissions(daemon_pool);
@@ -233,9 +239,7 @@ static void finish(struct daemon_pool *daemon_pool, struct daemon_pool_job *job,
 
 void daemon_pool_drop(struct daemon_pool *daemon_pool, struct daemon_pool_job *job)
 {
-    detach_submissions(daemon_pool, job);
-    DL_DELETE(daemon_pool->job, job);
-    daemon_pool->job_count--;
+    take_out(daemon_pool, job);
     free_job(job);
     drop_submissions(daemon_pool);
 }
@@ -283,11 +287,9 @@ void daemon_pool_forget_jobs(struct daemon_pool *daemon_pool)
 {
     while (daemon_pool->job) {
         struct daemon_pool_job *job = daemon_pool->job;
-        detach_submissions(daemon_pool, job);
-        DL_DELETE(daemon_pool->job, job);
+        take_out(daemon_pool, job);
         free_job(job);
     }
-    daemon_pool->job_count = 0;
 }
 
 void daemon_pool_forget_submissions(struct daemon_pool *daemon_pool)

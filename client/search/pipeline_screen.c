@@ -83,8 +83,7 @@ uint64_t pipeline_proposal_sees(const struct pipeline *p, uint64_t batch)
 
 uint64_t pipeline_proposal_visible(const struct pipeline *p, uint64_t batch)
 {
-    uint64_t seen = pipeline_proposal_sees(p, batch);
-    return seen > 0 ? batch_last(p, seen) : 0;
+    return batch_last(p, pipeline_proposal_sees(p, batch));
 }
 
 bool pipeline_may_screen(const struct pipeline *p, uint64_t batch)

@@ -211,7 +211,7 @@ static inline uint64_t batch_first(const struct pipeline *p, uint64_t batch)
     return batch_end(p, batch - 1) + 1;
 }
 
-// The last candidate of a batch that there is.
+// The last candidate of a batch that there is; 0 for batch 0.
 static inline uint64_t batch_last(const struct pipeline *p, uint64_t batch)
 {
     uint64_t last = batch_end(p, batch), count = searched_count(p);
@@ -230,8 +230,7 @@ static inline uint64_t seen_by(const struct pipeline *p, uint64_t batch)
 // The last candidate whose outcome the stages of this batch may see.
 static inline uint64_t visible_from(const struct pipeline *p, uint64_t batch)
 {
-    uint64_t seen = seen_by(p, batch);
-    return seen > 0 ? batch_last(p, seen) : 0;
+    return batch_last(p, seen_by(p, batch));
 }
 
 static inline struct run_state_candidate *candidate_of(const struct pipeline *p, uint64_t id)

@@ -63,12 +63,7 @@ class GenericPackedTensorAccessor {
     KCAST_BOTH PtrType data() const { return first; }
     KCAST_BOTH decltype(auto) operator[](Index at) const
     {
-        if constexpr (N == 1) {
-            return static_cast<T &>(first[step[0] * at]);
-        } else {
-            return TensorAccessor<T, N - 1, Traits, Index>(first + step[0] * at, extent + 1,
-                                                           step + 1);
-        }
+        return TensorAccessor<T, N, Traits, Index>(first, extent, step)[at];
     }
 };
 
