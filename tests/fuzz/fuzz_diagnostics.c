@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     struct strbuf same = STRBUF_INIT, renamed = STRBUF_INIT;
 
     diagnostics_rename(&same, text, "candidate.c", 0);
-    bool others = strstr(text, "candidate.cu") || strstr(text, "candidate.py");
+    bool others = strstr(text, "candidate.cu") || strstr(text, "candidate.ptx") ||
+                  strstr(text, "candidate.py");
     check(others || strcmp(strbuf_text(&same), text) == 0);
     diagnostics_rename(&renamed, text, "mine.c", size % 4);
     json_t *messages = diagnostics_json(text);
