@@ -278,6 +278,30 @@ static void decide_all(const struct policy_view *view, struct policy_decision *r
     snprintf(ret->reason, sizeof(ret->reason), "the policy measures every candidate");
 }
 
+static bool foregone_all(const struct policy_view *view)
+{
+    (void)view;
+    return true;
+}
+
+// Nobody is trusted who has shown nothing.
+static bool foregone_threshold(const struct policy_view *view)
+{
+    return view->visible == 0 && view->run_state->started.trust_rule == RUN_TRUST_SKILL;
+}
+
+// Whether a screening has chosen the candidate.
+static bool is_chosen(const struct policy_view *view)
+{
+    return view->run_state->candidate[view->candidate - 1].proposed.screened > 0 &&
+           policy_usable(forecast_of(view));
+}
+
+static bool foregone_rank(const struct policy_view *view)
+{
+    return is_chosen(view) || foregone_threshold(view);
+}
+
 // Policy `rank`: a candidate that a screening has chosen is measured, since the choice was the
 // decision. Others go by decide_threshold: the first ones, and those of generators without
 // parameters.
@@ -285,7 +309,7 @@ static void decide_rank(const struct policy_view *view, struct policy_decision *
 {
     const struct run_state_candidate *candidate = &view->run_state->candidate[view->candidate - 1];
     uint64_t screened = candidate->proposed.screened;
-    if (screened == 0 || !policy_usable(candidate->forecast)) {
+    if (!is_chosen(view)) {
         decide_threshold(view, ret);
         return;
     }
@@ -302,6 +326,7 @@ static const struct policy policy_threshold = {
     .name = "threshold",
     .help = "trust a forecast of no improvement that is confident enough",
     .decide = decide_threshold,
+    .foregone = foregone_threshold,
     .discards = true};
 static const struct policy policy_budget = {
     .name = "budget",
@@ -319,10 +344,14 @@ static const struct policy policy_rank = {
     .name = "rank",
     .help = "of many points compile and measure those that are forecast to promise most",
     .decide = decide_rank,
+    .foregone = foregone_rank,
     .discards = true,
     .screens = true};
-static const struct policy policy_all = {
-    .name = "all", .help = "measure every candidate", .decide = decide_all, .blind = true};
+static const struct policy policy_all = {.name = "all",
+                                         .help = "measure every candidate",
+                                         .decide = decide_all,
+                                         .foregone = foregone_all,
+                                         .blind = true};
 
 void policy_batches(const struct policy *policy, uint64_t *batch, uint64_t *wide)
 {

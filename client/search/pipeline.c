@@ -355,6 +355,7 @@ void pipeline_free(struct pipeline *p)
         }
         free(p->candidate_jobs[i].times);
     }
+    pipeline_clear_ahead(p);
     free(p->candidate_jobs);
     free_first_seen(&p->source);
     free_first_seen(&p->object);
@@ -394,6 +395,7 @@ static int advance_stages(struct pipeline *p, bool *progress, struct err *err)
     if (rc != 0) {
         return rc;
     }
+    pipeline_measure_ahead(p);
     pipeline_settle(p, progress);
     rc = *progress ? 0 : pipeline_propose(p, progress, err);
     if (rc != 0) {
@@ -424,6 +426,7 @@ void pipeline_stop(struct pipeline *p, const char *reason)
     if (!p->stop) {
         p->stop = xstrdup(reason);
     }
+    pipeline_drop_ahead(p, 1, p->run_state->candidate_count);
 }
 
 bool pipeline_done(const struct pipeline *p, const char **ret_reason)

@@ -84,10 +84,10 @@ static int survey(struct pipeline *p, bool draws, bool *progress, struct err *er
     *progress = true;
     struct spent spent = spent_count(p, 0, p->run_state->candidate_count);
     uint64_t audits = draws ? affordable(p, pipeline_audits_due(p, &spent)) : 0;
+    uint64_t count = p->run_state->candidate_count;
     int rc = pipeline_record_survey(p, audits, points_left(p), err);
     pipeline_track_candidates(p);
-    for (uint64_t id = searched_count(p) + 1; rc == 0 && id <= p->run_state->candidate_count;
-         id++) {
+    for (uint64_t id = count + 1; rc == 0 && id <= p->run_state->candidate_count; id++) {
         if (candidate_of(p, id)->proposed.duplicate_of == 0) {
             pipeline_submit_compile(p, id);
         }
@@ -136,7 +136,12 @@ static int decide(struct pipeline *p, bool *progress, struct err *err)
          id++) {
         rc = is_undecided(candidate_of(p, id)) ? decide_one(p, id, err) : 0;
     }
-    return pipeline_commit(p, rc, err);
+    rc = pipeline_commit(p, rc, err);
+    if (rc == 0) {
+        rc = pipeline_record_ahead(p, searched_count(p) + 1, p->run_state->candidate_count, err);
+    }
+    pipeline_drop_ahead(p, searched_count(p) + 1, p->run_state->candidate_count);
+    return rc;
 }
 
 // Has the audits measured, and those replicated that seem to beat the incumbent. Returns whether
@@ -214,6 +219,7 @@ static int look_back(struct pipeline *p, bool *progress, bool *ret_done, struct 
         return *ret_done ? 0 : survey(p, true, progress, err);
     }
     if (p->compiled < run_state->candidate_count && !p->cut) {
+        pipeline_measure_drawn_ahead(p);
         return 0;
     }
     rc = p->cut ? 0 : decide(p, progress, err);

@@ -275,10 +275,14 @@ int pipeline_decide(struct pipeline *p, bool *progress, struct err *err)
                 pipeline_submit_measure(p, id);
             }
         }
+        rc = rc == 0 ? pipeline_record_ahead(p, batch_first(p, batch), batch_last(p, batch), err)
+                     : rc;
+        pipeline_drop_ahead(p, batch_first(p, batch), batch_last(p, batch));
     }
     p->decided = batch;
     if (p->stop) {
         pipeline_drop_compilations(p);
+        pipeline_drop_ahead(p, batch_last(p, batch) + 1, p->run_state->candidate_count);
     }
     return rc;
 }

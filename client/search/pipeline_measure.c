@@ -10,18 +10,21 @@
 
 static job_service_callback on_measured, on_replicated;
 
-// The anchor is the incumbent that the decision saw, so that the spec is the same after a resume.
-void pipeline_submit_measure(struct pipeline *p, uint64_t id)
+void pipeline_submit_undecided(struct pipeline *p, uint64_t id, double incumbent)
 {
     if (p->candidate_jobs[id - 1].measuring) {
         return;
     }
     p->candidate_jobs[id - 1].measuring = true;
-    double incumbent = candidate_of(p, id)->decided.incumbent_log2;
     struct job_spec spec;
     pipeline_job_spec(p, id, JOB_MEASURE, &spec);
     spec.anchor_log2 = incumbent != 0 ? incumbent : NAN; // the baseline is always an anchor
     pipeline_submit(p, 'm', id, &spec, id, on_measured);
+}
+
+void pipeline_submit_measure(struct pipeline *p, uint64_t id)
+{
+    pipeline_submit_undecided(p, id, candidate_of(p, id)->decided.incumbent_log2);
 }
 
 // RUN_COMPILED has what the compiler said, unless only a part had been compiled then: of the rest
@@ -61,9 +64,22 @@ static void make_measured(const struct pipeline *p, uint64_t id, enum purpose pu
         ret->reason =
             xasprintf("the daemon gave the job up (%s): %.2000s", job_state_name(info->state),
                       info->reason ? info->reason : "no reason given");
-    } else {
-        drop_known_compilation(candidate_of(p, id), ret->result);
     }
+}
+
+int pipeline_record_measured(struct pipeline *p, uint64_t id, struct job_ref ref,
+                             struct run_measured *event, struct err *err)
+{
+    bool audit = candidate_of(p, id)->decided.decision == DECISION_AUDIT;
+    event->purpose = audit ? PURPOSE_AUDIT : PURPOSE_SEARCH;
+    if (event->result) {
+        drop_known_compilation(candidate_of(p, id), event->result);
+    }
+    int rc = pipeline_append(p, RUN_MEASURED, event, err);
+    if (rc == 0) {
+        p->jobs->ack(p->jobs, ref);
+    }
+    return rc;
 }
 
 static void on_measured(void *owner, uint64_t id, struct job_ref ref, struct job_info *info,
@@ -74,11 +90,12 @@ static void on_measured(void *owner, uint64_t id, struct job_ref ref, struct job
         pipeline_job_failed(p, 'm', id, error);
         return;
     }
-    bool audit = candidate_of(p, id)->decided.decision == DECISION_AUDIT;
     struct run_measured event;
-    make_measured(p, id, audit ? PURPOSE_AUDIT : PURPOSE_SEARCH, ref, info, &event);
-    if (pipeline_append(p, RUN_MEASURED, &event, &p->failure) == 0) {
-        p->jobs->ack(p->jobs, ref);
+    make_measured(p, id, PURPOSE_SEARCH, ref, info, &event);
+    if (is_measuring(candidate_of(p, id))) {
+        (void)!pipeline_record_measured(p, id, ref, &event, &p->failure);
+    } else {
+        pipeline_keep_outcome(p, id, ref, &event);
     }
 }
 
@@ -117,6 +134,9 @@ static int record_replication(struct pipeline *p, uint64_t id, struct job_ref re
     double incumbent = run_state_incumbent_log2(p->run_state);
     struct run_measured event;
     make_measured(p, id, PURPOSE_RECORD, ref, info, &event);
+    if (event.result) {
+        drop_known_compilation(candidate_of(p, id), event.result);
+    }
     int rc = run_begin(p->run, err);
     if (rc == 0) {
         rc = pipeline_append(p, RUN_MEASURED, &event, err);

@@ -29,6 +29,9 @@ struct candidate_jobs {
     struct job_ref job;      // the job of that compilation
     bool dropped;            // its compilation is not waited for: the search ends without it
     bool measuring;          // its first measurement was submitted in this process
+    struct run_measured *outcome; // owned; of a measurement that began before it was decided
+                                  // (pipeline_ahead.c), until it is recorded; NULL: none has come
+    struct job_ref outcome_job;   // the job of that measurement
     bool untold;             // a look back has it measured, and the worker was told those around it
     double submitted_at;     // when this process submitted its last job, seconds since 1970
     struct job_times *times; // of the compilation in `answer`; NULL when times are not recorded
@@ -286,9 +289,29 @@ void pipeline_track_candidates(struct pipeline *p);
 MUST_CHECK int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err);
 void pipeline_ask_forecasts(struct pipeline *p, bool *progress);
 MUST_CHECK int pipeline_decide(struct pipeline *p, bool *progress, struct err *err);
-// Submits a candidate's first measurement, unless this process has done so.
+// Submits a candidate's first measurement, unless this process has done so. The incumbent that its
+// decision saw is an anchor, so that the spec is the same after a resume.
 void pipeline_submit_measure(struct pipeline *p, uint64_t id);
+// The same where the decision is not recorded yet, which will see this incumbent (log2 speedup).
+void pipeline_submit_undecided(struct pipeline *p, uint64_t id, double incumbent);
 void pipeline_settle(struct pipeline *p, bool *progress);
+
+// ---- pipeline_ahead.c: measurements that begin before they are decided about ----
+
+// Begins the measurements of candidates of batches that have compiled and whose decision is
+// certain.
+void pipeline_measure_ahead(struct pipeline *p);
+// The same for audits that were drawn at the end.
+void pipeline_measure_drawn_ahead(struct pipeline *p);
+// Keeps what came of such a measurement until it is decided about. Takes what *outcome owns.
+void pipeline_keep_outcome(struct pipeline *p, uint64_t id, struct job_ref ref,
+                           struct run_measured *outcome);
+// Records what has come of candidates first … last that are to be measured by now.
+MUST_CHECK int pipeline_record_ahead(struct pipeline *p, uint64_t first, uint64_t last,
+                                     struct err *err);
+// Gives up what was begun for candidates first … last that are not to be measured.
+void pipeline_drop_ahead(struct pipeline *p, uint64_t first, uint64_t last);
+void pipeline_clear_ahead(struct pipeline *p);
 
 // ---- pipeline_ask.c: batches whose candidates somebody writes who is asked ----
 
@@ -439,6 +462,9 @@ enum contender { CONTENDER_OF_BATCH, CONTENDER_RECONSIDERED, CONTENDER_DRAWN };
 uint64_t pipeline_find_contender(const struct pipeline *p, uint64_t first, uint64_t last,
                                  enum contender which);
 void pipeline_replicate(struct pipeline *p, uint64_t id);
+// Records what came of a candidate's first measurement, which is decided. Clears the event.
+MUST_CHECK int pipeline_record_measured(struct pipeline *p, uint64_t id, struct job_ref ref,
+                                        struct run_measured *event, struct err *err);
 
 // ---- pipeline_propose.c ----
 
