@@ -6,7 +6,6 @@
 // becomes the answer of the next CHECK. Nothing of a candidate runs here: when the context breaks,
 // the reference has broken it, and every later request fails.
 #include "executor/gpu/oracle_process.h"
-#include "common/clock.h"
 #include "executor/measurement.h"
 #include "executor/sandbox/fd_message.h"
 #include "problem/manifest.h"
@@ -247,6 +246,9 @@ static int take_setup(struct oracle_process *p, const struct oracle_request *req
     }
     rc = program_create(&p->reference, &p->gpu, p->problem, MANIFEST_REFERENCE, &object,
                         &p->gpu.recorded[ORACLE_RECORDED], err);
+    if (rc != 0) {
+        rc = err_wrap(err, "the problem's reference");
+    }
 out:
     if (rc != 0) {
         problem_free(p->problem);

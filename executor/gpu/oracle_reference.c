@@ -162,11 +162,8 @@ static int run_reference(struct oracle_process *p, const struct input_set *set,
 {
     int rc = queue_reference(p, set, tensors, err);
 
-    if (rc == PROGRAM_UNFIT) {
-        return err_wrap(err, "the problem's reference");
-    }
     if (rc != 0) {
-        return rc;
+        return err_wrap(err, "the problem's reference");
     }
     char buf[256];
     if (gpu_wait(&p->gpu, REFERENCE_NS) != GPU_DONE) {

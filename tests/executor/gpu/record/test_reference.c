@@ -80,8 +80,7 @@ static void constants_are_kept_and_are_doubles(void **state)
 
     assert_true(block->kept && block->pieces_count > 0);
     assert_true(of->scales[1] >= block->at && of->scales[1] < block->at + block->bytes);
-    const struct bytes *data =
-        &f->object.recording->contents[block->pieces[0].content].data;
+    const struct bytes *data = &f->object.recording->contents[block->pieces[0].content].data;
     memcpy(&three, data->data, sizeof(three));
     assert_true(three == 3);
 }
