@@ -164,9 +164,8 @@ static void what_cannot_be_recorded_is_said_of_the_reference(void **state)
 
         compile_until(f, job, JOB_DONE, "reference.py:2: it reads a result on the host");
         workshop_until_state(&f->w, job, JOB_DONE);
-        assert_int_equal(message_read(&result_message, &result, job->result.data, job->result.len,
-                                      NULL),
-                         0);
+        assert_int_equal(
+            message_read(&result_message, &result, job->result.data, job->result.len, NULL), 0);
         assert_int_equal(result.verdict, VERDICT_COMPILE_ERROR);
         assert_string_equal(result.reason, "reference.py of problem copy cannot be recorded: "
                                            "reference.py:2: it reads a result on the host");
