@@ -16,9 +16,9 @@
 // numbers of images, contents and nodes, names and extents of launches, places of blocks, of their
 // pieces and of results, and that images are as long as they say, because a driver is not told how
 // long they are. A reference's has an expected value and an error scale of every output, and no
-// other recording has those. A recording that passes can be replayed without reading or writing memory of the
-// host that is not its own. What its kernels do on the GPU is theirs, as with any candidate.
-// ERR_INVALID says what is wrong, in words that are printable.
+// other recording has those. A recording that passes can be replayed without reading or writing
+// memory of the host that is not its own. What its kernels do on the GPU is theirs, as with any
+// candidate. ERR_INVALID says what is wrong, in words that are printable.
 MUST_CHECK int recording_check(const struct cuda_recording *recording,
                                const struct problem *problem, enum manifest_role role,
                                struct err *err);
