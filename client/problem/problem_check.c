@@ -313,8 +313,7 @@ bool problem_check_admits(const struct problem_check *check, struct strbuf *reas
     bool admitted = true, tried = false;
 
     if (common) {
-        strbuf_addf(reasons, "Nothing could be tried (%s): %s.\n", verdict_name(common->verdict),
-                    common->reason);
+        strbuf_addf(reasons, "Nothing could be tried: %s.\n", common->reason);
         return false;
     }
     for (size_t i = 0; i < check->candidate_count; i++) {

@@ -99,7 +99,7 @@ def reference(x, a):
     return y, y.abs()
 P
 kcast problem check reads/p >out 2>&1 && say "a reference that cannot be recorded is admitted"
-said='Nothing could be tried (compile-error): reference.py of problem p cannot be recorded: reference.py:3: it reads a result on the host'
+said='Nothing could be tried: reference.py of problem p cannot be recorded: reference.py:3: it reads a result on the host'
 [ "$(grep -cF "$said" out)" -eq 1 ] || { say "it is not said once why"; cat out; }
 candidate fk_scale >reads/p/reference.cu
 kcast problem check reads/p >out 2>&1 && say "two references are admitted"

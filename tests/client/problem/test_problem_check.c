@@ -248,7 +248,7 @@ static void what_keeps_all_from_being_tried_is_one_sentence(void **state)
     }
     assert_false(problem_check_admits(&check, &reasons));
     assert_string_equal(strbuf_text(&reasons),
-                        "Nothing could be tried (compile-error): reference.py of problem p cannot "
+                        "Nothing could be tried: reference.py of problem p cannot "
                         "be recorded: reference.py:3: it waits.\n");
     strbuf_release(&reasons);
     problem_check_release(&check);

@@ -1,5 +1,6 @@
 // A reference in Python is recorded for each candidate, with the hidden cases that are the
 // candidate's; a sealed one is compiled once for all.
+#include "daemon/run/setup.h"
 #include "daemon/store/blob.h"
 #include "proto/verdict.h"
 #include "tests/support/daemon_client.h"
@@ -130,12 +131,18 @@ static void one_in_python_is_each_candidates_own(void **state)
     // The same candidate again has the same hidden cases, so it is found in the cache.
     const struct job *again = prepare(f, "k3", "one");
     assert_true(digest_equal(&one->reference, &again->reference));
+    assert_true(again->compile_seconds == 0);
     assert_int_equal(f->compiled[COMPILE_REFERENCE], 2);
+    setup_forget_objects(one->setup, &one->candidate); // what is missing is recorded again
+    const struct job *anew = prepare(f, "k5", "one");
+    assert_true(digest_equal(&one->reference, &anew->reference));
+    assert_int_equal(f->compiled[COMPILE_REFERENCE], 3);
     // Another reference is another recording.
     f->w.reference = workshop_put(&f->w, "# another\n" PYTHON);
     const struct job *other = prepare(f, "k4", "one");
     assert_false(digest_equal(&one->reference, &other->reference));
-    assert_int_equal(f->compiled[COMPILE_REFERENCE], 3);
+    assert_true(other->compile_seconds > 0); // which it pays for, though its candidate is cached
+    assert_int_equal(f->compiled[COMPILE_REFERENCE], 4);
     assert_int_equal(f->compiled[COMPILE_CANDIDATE], 2);
 }
 
