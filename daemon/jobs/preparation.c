@@ -7,8 +7,8 @@
 // the same time for everything that is not known yet: the candidate, and for a MEASURE job
 // reference and baseline. The compiler alone keeps lists of who waits for a compilation, and makes
 // equal ones once. What it says about reference and baseline is kept by the measurement setup, so
-// that later jobs need not ask. A reference in Python is recorded for the cases of one candidate,
-// hidden ones among them, so each job asks for its own.
+// that later jobs need not ask. A reference in Python is recorded for the hidden cases of one
+// candidate, so each job asks for its own.
 //
 // A preparation ends when all requests have been answered, or as soon as one answer makes the
 // others pointless. Requests that are left are cancelled; their compilations go on if another job

@@ -9,7 +9,8 @@
 //
 // With the problem its reference and baseline are loaded, if it has them, to see which of them are
 // Python. They are compiled by the preparation that needs them first. It tells the setup what came
-// of it: an object, or a refusal. A reference in Python is recorded by each preparation.
+// of it: an object, or a refusal. Where there are hidden cases, a reference in Python is recorded
+// by each preparation.
 //
 // Setups without users stay for a while, because a client that sends its jobs one after another
 // would otherwise have its problem read for each.
@@ -192,6 +193,7 @@ static void take_problem(struct setup *setup, const struct problem *problem)
                        problem->language, &err) != 0) {
         setup->no_class = xstrdup(err.text);
     }
+    setup->has_hidden = problem->has_hidden;
     setup->name = xstrdup(problem->name);
 }
 
@@ -354,7 +356,7 @@ struct compile_input setup_input(const struct setup *setup, enum compile_role ro
 
 bool setup_records_reference(const struct setup *setup)
 {
-    return setup->reference.python;
+    return setup->reference.python && setup->has_hidden;
 }
 
 bool setup_knows(const struct setup *setup, enum compile_role role)

@@ -37,8 +37,9 @@ struct setup {
     char *reference_glue;
     struct setup_part reference;
     struct setup_part baseline;
-    bool reading; // the problem's blob is being read
-    char *defect; // why the blob is no valid problem; NULL while no such reason is known
+    bool has_hidden; // the problem has hidden cases; known once it has been read
+    bool reading;    // the problem's blob is being read
+    char *defect;    // why the blob is no valid problem; NULL while no such reason is known
     struct setup_wait *waits; // list of those who wait until the problem has been read
     size_t users;             // references to this object
     double held_s;            // mean seconds that a measurement held a device; 0: none yet
@@ -92,8 +93,8 @@ void setup_cancel(struct setup_wait *wait);
 // to be compiled. The setup must have been read and have a device_class.
 struct compile_input setup_input(const struct setup *setup, enum compile_role role,
                                  const struct digest *candidate);
-// Whether its reference is recorded: for each candidate anew, because a recording is one of the
-// candidate's hidden cases. The object is then the job's, and not kept here.
+// Whether its reference is recorded for each candidate anew: it is Python, and there are hidden
+// cases, which are the candidate's. The object is then the job's, and not kept here.
 bool setup_records_reference(const struct setup *setup);
 // Whether its reference or baseline needs no compilation: it has been compiled or refused, or there
 // is none.

@@ -146,6 +146,25 @@ static void one_in_python_is_each_candidates_own(void **state)
     assert_int_equal(f->compiled[COMPILE_CANDIDATE], 2);
 }
 
+static void without_hidden_cases_it_is_recorded_once_for_all(void **state)
+{
+    struct fixture *f = *state;
+    char *text = xstrdup(daemon_client_cuda_problem);
+    char *hidden = strstr(text, ", \"hidden\""), *end = strstr(text, "}}},");
+
+    memset(hidden, ' ', (size_t)(end + 2 - hidden));
+    f->w.problem = workshop_put(&f->w, text);
+    f->w.reference = workshop_put(&f->w, PYTHON);
+    const struct job *one = prepare(f, "k1", "one");
+    const struct job *two = prepare(f, "k2", "two");
+    assert_int_equal(f->compiled[COMPILE_CANDIDATE], 2);
+    assert_int_equal(f->compiled[COMPILE_REFERENCE], 1);
+    assert_string_equal(f->name[COMPILE_REFERENCE], "reference.py");
+    assert_true(digest_is_zero(&one->reference) && digest_is_zero(&two->reference));
+    assert_true(blob_have(f->w.parts.blobs, &one->setup->reference.object));
+    free(text);
+}
+
 static void a_sealed_one_is_compiled_once_for_all(void **state)
 {
     struct fixture *f = *state;
@@ -187,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(one_in_python_is_each_candidates_own),
+        TEST(without_hidden_cases_it_is_recorded_once_for_all),
         TEST(a_sealed_one_is_compiled_once_for_all),
         TEST(what_cannot_be_recorded_is_said_of_the_reference),
     };
