@@ -24,7 +24,11 @@ class Reference:
         return tensor.to(self.torch.float64, copy=True)
 
     def call(self, tensors, numbers):
-        inputs = {of["name"]: self.copied(t) for t, of in zip(tensors, self.request["tensors"]) if of["direction"] != "out"}
+        parameters = inspect.signature(self.function).parameters.values()
+        every = any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters)
+        wanted = {parameter.name for parameter in parameters}
+        inputs = {of["name"]: self.copied(t) for t, of in zip(tensors, self.request["tensors"])
+                  if of["direction"] != "out" and (every or of["name"] in wanted)}
         return call_by_name(self.function, "reference", dict(numbers, **inputs), "an input")
 
     @staticmethod

@@ -104,6 +104,32 @@ static void an_integer_output_needs_no_scale(void **state)
     free(text);
 }
 
+// What was there before is an input, which the executor gives it, and the result is elsewhere.
+static void a_tensor_that_is_updated_is_input_and_result(void **state)
+{
+    struct recorder_fixture *f = *state;
+    const char *text = gpu_recording_problem_text, *at = strstr(text, "\"direction\": \"out\"");
+    char *with = xasprintf("%.*s\"direction\": \"inout\", \"values\": {\"distribution\": "
+                           "\"normal\", \"mean\": 0, \"stddev\": 1}%s",
+                           (int)(at - text), text, at + strlen("\"direction\": \"out\""));
+    struct problem *usual = f->problem;
+    struct bytes problem = f->plan.problem;
+
+    f->plan.problem = (struct bytes){.data = (unsigned char *)with, .len = strlen(with)};
+    assert_int_equal(problem_parse(&f->problem, with, strlen(with), "p", &f->err), 0);
+    const struct recorded_case *of = recorded(
+        f, "import torch\ndef reference(y, a):\n    z = y * a\n    return z, z.abs()\n", 0);
+    assert_int_equal(of->nodes_count, 3); // x is not asked for
+    assert_int_equal(parameter(&of->nodes[0], 0), of->tensors[1]);
+    assert_int_equal(parameter(&of->nodes[1], 8), of->outputs[1]);
+    assert_true(recording_holds(of, of->outputs[1], 16000));
+    assert_true(recording_holds(of, of->scales[1], 16000));
+    problem_free(f->problem);
+    f->problem = usual;
+    f->plan.problem = problem;
+    free(with);
+}
+
 static void its_author_is_told_in_one_sentence(void **state)
 {
     struct recorder_fixture *f = *state;
@@ -187,6 +213,7 @@ int main(void)
         cmocka_unit_test(inputs_come_in_double_precision_and_results_go_so),
         cmocka_unit_test(constants_are_kept_and_are_doubles),
         cmocka_unit_test(an_integer_output_needs_no_scale),
+        cmocka_unit_test(a_tensor_that_is_updated_is_input_and_result),
         cmocka_unit_test(its_author_is_told_in_one_sentence),
         cmocka_unit_test(it_is_recorded_for_all_cases_of_a_candidate),
     };
