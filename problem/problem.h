@@ -102,6 +102,8 @@ const char *problem_extension(const struct problem *problem);
 // ERR_INVALID otherwise.
 MUST_CHECK int problem_elements(const struct problem *problem, size_t tensor,
                                 const struct shape_case *shape, size_t *ret, struct err *err);
+// Whether an output must be equal to what is expected, so that its error scale is not looked at.
+bool tensor_is_exact(const struct tensor *tensor);
 // The extent of the tensor's last axis, 1 for rank 0.
 MUST_CHECK int problem_last_extent(const struct problem *problem, size_t tensor,
                                    const struct shape_case *shape, size_t *ret, struct err *err);

@@ -49,6 +49,11 @@ int problem_elements(const struct problem *problem, size_t tensor, const struct 
     return 0;
 }
 
+bool tensor_is_exact(const struct tensor *tensor)
+{
+    return dtype_roundoff(tensor->dtype) == 1.0 && tensor->tolerance == 0.0;
+}
+
 int problem_last_extent(const struct problem *problem, size_t tensor,
                         const struct shape_case *shape, size_t *ret, struct err *err)
 {

@@ -199,7 +199,9 @@ static const struct skeleton cuda_skeleton[] = {
                   "\n"
                   "This is the skeleton of `kcast problem new --language cuda`. Replace the "
                   "operation, then run `kcast problem check` on this\n"
-                  "folder until it is admitted.\n"},
+                  "folder until it is admitted. The reference may be PyTorch code in double "
+                  "precision instead, reference.py, and the\n"
+                  "baseline baseline.py.\n"},
     {NULL, NULL},
 };
 

@@ -284,9 +284,38 @@ static void add_objection(const struct check_candidate *candidate, struct strbuf
     }
 }
 
+// The candidate whose reason is that of all: none could be tried, because of the problem itself.
+// NULL when there is no such reason.
+static const struct check_candidate *find_common(const struct problem_check *check)
+{
+    const struct check_candidate *common = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < check->candidate_count; i++) {
+        const struct check_candidate *candidate = &check->candidate[i];
+
+        if (!candidate->source) {
+            continue;
+        }
+        common = common ? common : candidate;
+        if (candidate->outcome != CHECK_UNDECIDED || !candidate->reason ||
+            strcmp(candidate->reason, common->reason) != 0) {
+            return NULL;
+        }
+        count++;
+    }
+    return count > 1 ? common : NULL;
+}
+
 bool problem_check_admits(const struct problem_check *check, struct strbuf *reasons)
 {
+    const struct check_candidate *common = find_common(check);
     bool admitted = true, tried = false;
+
+    if (common) {
+        strbuf_addf(reasons, "Nothing could be tried: %s.\n", common->reason);
+        return false;
+    }
     for (size_t i = 0; i < check->candidate_count; i++) {
         const struct check_candidate *candidate = &check->candidate[i];
         tried |= candidate->kind == CHECK_TEMPLATE;

@@ -2,6 +2,7 @@
 
 #include "common/file.h"
 #include "common/strbuf.h"
+#include "problem/candidate_form.h"
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -179,39 +180,61 @@ static int check_name(const struct problem_dir *dir, struct err *err)
     return rc;
 }
 
-// Reads a source. stem is "reference", "baseline" or "template".
-static int read_source(struct bytes *ret, const struct problem_dir *dir, const char *stem,
-                       bool required, struct err *err)
+// One of the sources that may be Python for a cuda problem.
+struct role {
+    const char *c, *cuda, *python; // the names of its file
+};
+
+static const struct role reference_role = {"reference.c", "reference.cu", "reference.py"};
+static const struct role baseline_role = {"baseline.c", "baseline.cu", "baseline.py"};
+
+static int check_python(const struct problem_dir *dir, const char *name, const struct bytes *source,
+                        struct err *err)
 {
-    char *name = xasprintf("%s.%s", stem, problem_extension(dir->problem));
-    int rc = read_file(ret, dir->path, name, PROBLEM_SOURCE_MAX, required, err);
-    free(name);
-    return rc;
+    if (!dir->problem->cuda) {
+        return err_set(err, ERR_INVALID,
+                       "%s/%s: a problem in C has no source in Python; remove the file, or make "
+                       "\"language\" in problem.json \"cuda\"",
+                       dir->path, name);
+    }
+    return candidate_form((const char *)source->data, source->len) == FORM_PYTHON
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "%s/%s is not taken for Python: no line of it begins with import, from, "
+                         "def, class or @, or one begins with //@",
+                         dir->path, name);
 }
 
-// A cuda problem may have its baseline in Python.
-static int read_baseline(struct problem_dir *dir, struct err *err)
+// Reads the source of this role, from whichever of its files there is.
+static int read_role(struct bytes *ret, const char **ret_name, const struct problem_dir *dir,
+                     const struct role *role, struct err *err)
 {
-    static const char python[] = "baseline.py";
+    const char *name = dir->problem->cuda ? role->cuda : role->c, *python = role->python;
     struct bytes other = {.data = NULL};
+    int rc = read_file(&other, dir->path, python, PROBLEM_SOURCE_MAX, false, err);
 
-    dir->baseline_name = dir->problem->cuda ? "baseline.cu" : "baseline.c";
-    int rc = dir->problem->cuda
-                 ? read_file(&other, dir->path, python, PROBLEM_SOURCE_MAX, false, err)
-                 : 0;
     if (rc != 0) {
         return rc;
     }
-    rc = read_source(&dir->baseline, dir, "baseline", !other.data, err);
-    if (rc == 0 && other.data && dir->baseline.data) {
+    *ret_name = name;
+    rc = read_file(ret, dir->path, name, PROBLEM_SOURCE_MAX, !other.data, err);
+    if (rc == 0 && other.data && ret->data) {
         rc = err_set(err, ERR_INVALID, "%s has both %s and %s; keep the one that is meant",
-                     dir->path, dir->baseline_name, python);
+                     dir->path, name, python);
     } else if (rc == 0 && other.data) {
-        dir->baseline = bytes_take(&other);
-        dir->baseline_name = python;
+        rc = check_python(dir, python, &other, err);
+        *ret = bytes_take(&other);
+        *ret_name = python;
     }
     bytes_clear(&other);
     return rc;
+}
+
+static int read_template(struct problem_dir *dir, struct err *err)
+{
+    return read_file(&dir->template_source, dir->path,
+                     dir->problem->cuda ? "template.cu" : "template.c", PROBLEM_SOURCE_MAX, false,
+                     err);
 }
 
 static int load(struct problem_dir *dir, struct err *err)
@@ -230,15 +253,15 @@ static int load(struct problem_dir *dir, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = read_source(&dir->reference, dir, "reference", true, err);
+    rc = read_role(&dir->reference, &dir->reference_name, dir, &reference_role, err);
     if (rc != 0) {
         return rc;
     }
-    rc = read_baseline(dir, err);
+    rc = read_role(&dir->baseline, &dir->baseline_name, dir, &baseline_role, err);
     if (rc != 0) {
         return rc;
     }
-    rc = read_source(&dir->template_source, dir, "template", false, err);
+    rc = read_template(dir, err);
     if (rc != 0) {
         return rc;
     }

@@ -1,6 +1,6 @@
 // A problem folder on disk: problem.json, reference.c, baseline.c and, where they exist, template.c
-// and README.md; the sources of a cuda problem are .cu files, of which the baseline may be
-// baseline.py instead. This module finds a folder by path or
+// and README.md; the sources of a cuda problem are .cu files, of which reference and baseline may
+// be reference.py and baseline.py instead. This module finds a folder by path or
 // by name, reads it whole and checks that it is complete. Called by every command that names a
 // problem. It knows nothing of daemons.
 #ifndef CLIENT_PROBLEM_PROBLEM_DIR_H
@@ -19,7 +19,8 @@ struct problem_dir {
     char *path;                     // of the folder, without a slash at the end
     struct problem *problem;        // parsed problem.json
     struct bytes json;              // the bytes of problem.json
-    struct bytes reference;         // reference.c or .cu
+    struct bytes reference;         // reference.c, .cu or .py
+    const char *reference_name;     // of its file
     struct bytes baseline;          // baseline.c, .cu or .py
     const char *baseline_name;      // of its file
     struct bytes template_source;   // template.c or .cu; data is NULL when there is none

@@ -241,7 +241,7 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
 
     log_event(LOG_WARNING, "object-missing job=%llu reason=\"%s\"", number(job), end->reason);
     compiler_forget(parts->compiler, &input);
-    setup_forget_objects(job->setup);
+    setup_forget_objects(job->setup, &job->candidate);
     job_set_state(job, JOB_QUEUED);
     job->attempt++;
     if (end->blob == RUN_BLOB_PROBLEM || job->attempt >= JOB_LOST_MAX) {

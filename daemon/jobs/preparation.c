@@ -7,7 +7,8 @@
 // the same time for everything that is not known yet: the candidate, and for a MEASURE job
 // reference and baseline. The compiler alone keeps lists of who waits for a compilation, and makes
 // equal ones once. What it says about reference and baseline is kept by the measurement setup, so
-// that later jobs need not ask.
+// that later jobs need not ask. A reference in Python is recorded for the hidden cases of one
+// candidate, so each job asks for its own.
 //
 // A preparation ends when all requests have been answered, or as soon as one answer makes the
 // others pointless. Requests that are left are cancelled; their compilations go on if another job
@@ -19,8 +20,8 @@
 // compiled. Nobody reads features of a reference or a baseline here: where those of the baseline
 // matter, it has been compiled as a candidate.
 //
-// A job is charged for the compile seconds of its candidate alone. Reference and baseline serve all
-// jobs of the measurement setup.
+// A job is charged for the compile seconds of its candidate, and of a reference that is its own.
+// Otherwise reference and baseline serve all jobs of the measurement setup.
 #include "daemon/jobs/preparation.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/setup.h"
@@ -39,7 +40,7 @@ struct preparation {
     unsigned pending;                        // requests that have not been answered
     struct compiled compiled;                // the candidate's, when has_compiled is set
     bool has_compiled;
-    double seconds; // seconds of compiling the candidate
+    double seconds; // seconds of compiling the candidate, and a reference of its own
 };
 
 // Cancels whatever is still asked for. No callback comes afterwards.
@@ -104,10 +105,11 @@ static void on_compiled(struct compile_request *request, const struct compile_an
     enum compile_role role = (enum compile_role)(request - preparation->request);
     struct setup *setup = preparation->job->setup;
     bool candidate = role == COMPILE_CANDIDATE;
+    bool own = role == COMPILE_REFERENCE && setup_records_reference(setup);
 
     preparation->pending--;
-    if (candidate) {
-        preparation->seconds = answer->seconds;
+    if (candidate || own) {
+        preparation->seconds += answer->seconds;
     }
     if (!answer->compiled) {
         const char *name = setup_input(setup, role, &preparation->job->candidate).name;
@@ -123,6 +125,9 @@ static void on_compiled(struct compile_request *request, const struct compile_an
         preparation->has_compiled = true;
     } else {
         setup_learn(setup, role, answer->compiled);
+        if (own) {
+            preparation->job->reference = answer->compiled->object;
+        }
     }
     (void)end_if_decided(preparation);
 }

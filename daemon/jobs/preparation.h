@@ -20,7 +20,8 @@ struct preparation_end {
     struct compiled *compiled; // for PREPARED, else NULL; the callee may take its contents
     const char *reason;        // a sentence, unless PREPARED; valid during the callback
     enum job_cause cause;      // for PREPARED_LOST
-    double seconds;            // seconds of compiling the candidate; 0 when it was cached
+    double seconds;            // seconds of compiling the candidate, and of recording a reference
+                               // for it alone; 0 when both were cached
     struct queue_grant *grant; // given to preparation_start; the callee finishes it
 };
 

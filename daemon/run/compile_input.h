@@ -37,7 +37,8 @@ struct compile_input {
     // The rest is for cuda alone.
     struct digest problem; // blob
     enum compile_role role;
-    uint64_t hidden_seed; // the hidden cases of a candidate follow from it
+    uint64_t hidden_seed; // the hidden cases of a candidate follow from it, which a recorded
+                          // reference has, too; else 0
     const char *device; // uuid of a GPU of the class, on which a candidate may be recorded; not in
                         // the key
     // How much is needed; not in the key.

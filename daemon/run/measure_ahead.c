@@ -217,7 +217,8 @@ void measure_read(struct run *run)
     const struct job *job = run->job;
     struct digest blobs[RUN_BLOB_COUNT] = {
         [RUN_BLOB_PROBLEM] = job->setup->problem,
-        [RUN_BLOB_REFERENCE] = job->setup->reference.object,
+        [RUN_BLOB_REFERENCE] =
+            setup_records_reference(job->setup) ? job->reference : job->setup->reference.object,
         [RUN_BLOB_BASELINE] = job->setup->baseline.object,
         [RUN_BLOB_CANDIDATE] = job->object,
     };

@@ -7,8 +7,10 @@
 //   held      the host has no descriptor left: those who wait go on waiting, and it is read again
 //             when the executors may start again (setups_tick); not while the daemon stops
 //
-// Reference and baseline are compiled by the preparation that needs them first. It tells the setup
-// what came of it: an object, or a refusal.
+// With the problem its reference and baseline are loaded, if it has them, to see which of them are
+// Python. They are compiled by the preparation that needs them first. It tells the setup what came
+// of it: an object, or a refusal. Where there are hidden cases, a reference in Python is recorded
+// by each preparation.
 //
 // Setups without users stay for a while, because a client that sends its jobs one after another
 // would otherwise have its problem read for each.
@@ -16,6 +18,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "problem/candidate_form.h"
 #include "problem/problem.h"
 #include "proto/verdict.h"
 #include <stdlib.h>
@@ -23,6 +26,8 @@
 #include <utlist.h>
 
 #define IDLE_MAX 64 // setups without users that are kept
+
+enum { BLOB_PROBLEM, BLOB_REFERENCE, BLOB_BASELINE, BLOB_COUNT }; // that are read
 
 struct setups {
     const struct daemon_parts *parts;
@@ -188,6 +193,7 @@ static void take_problem(struct setup *setup, const struct problem *problem)
                        problem->language, &err) != 0) {
         setup->no_class = xstrdup(err.text);
     }
+    setup->has_hidden = problem->has_hidden;
     setup->name = xstrdup(problem->name);
 }
 
@@ -207,13 +213,19 @@ static void hold(struct setups *setups, const char *reason)
               reason);
 }
 
-static void on_problem(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
-                       size_t count)
+static void take_form(struct setup_part *part, const struct problem *problem,
+                      const struct bytes *source)
+{
+    part->python =
+        problem->cuda && candidate_form((const char *)source->data, source->len) == FORM_PYTHON;
+}
+
+static void on_read(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
+                    size_t count)
 {
     struct setup *setup = owner;
 
     (void)failed;
-    (void)count;
     setup->reading = false;
     struct problem *problem = NULL;
     struct err err = ERR_INIT;
@@ -226,6 +238,10 @@ static void on_problem(void *owner, const struct err *error, size_t failed, stru
         setup->defect = xstrdup(err.text);
         wake(setup, JOB_CAUSE_NONE, NULL);
     } else {
+        if (count == BLOB_COUNT) {
+            take_form(&setup->reference, problem, &blobs[BLOB_REFERENCE]);
+            take_form(&setup->baseline, problem, &blobs[BLOB_BASELINE]);
+        }
         take_problem(setup, problem);
         problem_free(problem);
         wake(setup, JOB_CAUSE_NONE, NULL);
@@ -235,10 +251,16 @@ static void on_problem(void *owner, const struct err *error, size_t failed, stru
 
 static void start_reading(struct setup *setup)
 {
+    const struct digest blob[BLOB_COUNT] = {[BLOB_PROBLEM] = setup->problem,
+                                            [BLOB_REFERENCE] = setup->reference.source,
+                                            [BLOB_BASELINE] = setup->baseline.source};
+    bool all =
+        !digest_is_zero(&setup->reference.source) && !digest_is_zero(&setup->baseline.source);
+
     if (!setup->reading) {
         setup->reading = true;
         setup->users++;
-        blob_load(setup->table->parts->blobs, &setup->problem, 1, on_problem, setup);
+        blob_load(setup->table->parts->blobs, blob, all ? BLOB_COUNT : 1, on_read, setup);
     }
 }
 
@@ -296,13 +318,15 @@ uint64_t setup_hidden_seed(const struct setup *setup, const struct digest *sourc
 // The name of a source in messages of the compiler.
 static const char *source_name(const struct setup *setup, enum compile_role role)
 {
-    static const char *const name[][2] = {
+    static const char *const name[][3] = {
         [COMPILE_CANDIDATE] = {"candidate.c", "candidate.cu"},
-        [COMPILE_BASELINE] = {"baseline.c", "baseline.cu"},
-        [COMPILE_REFERENCE] = {"reference.c", "reference.cu"},
+        [COMPILE_BASELINE] = {"baseline.c", "baseline.cu", "baseline.py"},
+        [COMPILE_REFERENCE] = {"reference.c", "reference.cu", "reference.py"},
     };
+    bool python = (role == COMPILE_BASELINE && setup->baseline.python) ||
+                  (role == COMPILE_REFERENCE && setup->reference.python);
 
-    return name[role][is_cuda(setup)];
+    return name[role][python ? 2 : is_cuda(setup)];
 }
 
 static struct setup_part *part_of(struct setup *setup, enum compile_role role)
@@ -314,6 +338,7 @@ struct compile_input setup_input(const struct setup *setup, enum compile_role ro
                                  const struct digest *candidate)
 {
     bool reference = role == COMPILE_REFERENCE;
+    bool hidden = role == COMPILE_CANDIDATE || (reference && setup_records_reference(setup));
 
     return (struct compile_input){
         .source = role == COMPILE_CANDIDATE ? *candidate
@@ -325,8 +350,13 @@ struct compile_input setup_input(const struct setup *setup, enum compile_role ro
         .device_class = setup->device_class,
         .problem = setup->problem,
         .role = role,
-        .hidden_seed = role == COMPILE_CANDIDATE ? setup_hidden_seed(setup, candidate) : 0,
+        .hidden_seed = hidden ? setup_hidden_seed(setup, candidate) : 0,
     };
+}
+
+bool setup_records_reference(const struct setup *setup)
+{
+    return setup->reference.python && setup->has_hidden;
 }
 
 bool setup_knows(const struct setup *setup, enum compile_role role)
@@ -342,12 +372,13 @@ void setup_learn(struct setup *setup, enum compile_role role, const struct compi
     struct setup_part *part = part_of(setup, role);
 
     if (compiled->verdict == VERDICT_NONE) {
-        part->compiled = true;
-        part->object = compiled->object;
+        part->compiled = role != COMPILE_REFERENCE || !setup_records_reference(setup);
+        part->object = part->compiled ? compiled->object : (struct digest){{0}};
     } else if (!part->refusal) {
-        part->refusal = xasprintf(
-            "%s of problem %s does not compile: %s", source_name(setup, role), setup->name,
-            compiled->reason ? compiled->reason : verdict_name(compiled->verdict));
+        part->refusal =
+            xasprintf("%s of problem %s %s: %s", source_name(setup, role), setup->name,
+                      part->python ? "cannot be recorded" : "does not compile",
+                      compiled->reason ? compiled->reason : verdict_name(compiled->verdict));
         log_event(LOG_WARNING, "problem-defect problem=%s reason=\"%s\"", setup->name,
                   part->refusal);
     }
@@ -358,21 +389,22 @@ const char *setup_refusal(const struct setup *setup)
     return setup->reference.refusal ? setup->reference.refusal : setup->baseline.refusal;
 }
 
-static void forget_object(struct setup *setup, enum compile_role role)
+static void forget_object(struct setup *setup, enum compile_role role,
+                          const struct digest *candidate)
 {
     struct setup_part *part = part_of(setup, role);
-    struct compile_input input = setup_input(setup, role, NULL);
+    struct compile_input input = setup_input(setup, role, candidate);
 
-    if (part->compiled) {
+    if (part->compiled || (role == COMPILE_REFERENCE && setup_records_reference(setup))) {
         part->compiled = false;
         compiler_forget(setup->table->parts->compiler, &input);
     }
 }
 
-void setup_forget_objects(struct setup *setup)
+void setup_forget_objects(struct setup *setup, const struct digest *candidate)
 {
     if (is_read(setup) && !setup->defect && !setup->no_class) {
-        forget_object(setup, COMPILE_REFERENCE);
-        forget_object(setup, COMPILE_BASELINE);
+        forget_object(setup, COMPILE_REFERENCE, candidate);
+        forget_object(setup, COMPILE_BASELINE, candidate);
     }
 }

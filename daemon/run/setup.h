@@ -17,6 +17,7 @@ struct setups; // all of one daemon
 // The reference or the baseline.
 struct setup_part {
     struct digest source; // blob; zero when there is none, as in a COMPILE job
+    bool python;          // it is recorded; known once the problem has been read
     bool compiled;        // object is set
     struct digest object; // blob
     char *refusal;        // why it cannot be compiled; NULL while no such reason is known
@@ -36,8 +37,9 @@ struct setup {
     char *reference_glue;
     struct setup_part reference;
     struct setup_part baseline;
-    bool reading; // the problem's blob is being read
-    char *defect; // why the blob is no valid problem; NULL while no such reason is known
+    bool has_hidden; // the problem has hidden cases; known once it has been read
+    bool reading;    // the problem's blob is being read
+    char *defect;    // why the blob is no valid problem; NULL while no such reason is known
     struct setup_wait *waits; // list of those who wait until the problem has been read
     size_t users;             // references to this object
     double held_s;            // mean seconds that a measurement held a device; 0: none yet
@@ -87,10 +89,13 @@ void setup_release(struct setup *setup);
 bool setup_read(struct setup *setup, struct setup_wait *wait);
 // on_done will not be called. No effect when it has been called.
 void setup_cancel(struct setup_wait *wait);
-// How a candidate of this source, or the baseline or the reference (candidate is NULL then), is to
-// be compiled. The setup must have been read and have a device_class.
+// How the candidate of this source, or the baseline or the reference that it is measured with, is
+// to be compiled. The setup must have been read and have a device_class.
 struct compile_input setup_input(const struct setup *setup, enum compile_role role,
                                  const struct digest *candidate);
+// Whether its reference is recorded for each candidate anew: it is Python, and there are hidden
+// cases, which are the candidate's. The object is then the job's, and not kept here.
+bool setup_records_reference(const struct setup *setup);
 // Whether its reference or baseline needs no compilation: it has been compiled or refused, or there
 // is none.
 bool setup_knows(const struct setup *setup, enum compile_role role);
@@ -101,8 +106,8 @@ void setup_learn(struct setup *setup, enum compile_role role, const struct compi
 const char *setup_refusal(const struct setup *setup);
 // The seed from which the hidden cases of a candidate of this source follow.
 uint64_t setup_hidden_seed(const struct setup *setup, const struct digest *source);
-// The objects of reference and baseline are missing from the store. They are compiled again when
-// they are needed next.
-void setup_forget_objects(struct setup *setup);
+// The objects of reference and baseline are missing from the store, for this candidate. They are
+// compiled again when they are needed next.
+void setup_forget_objects(struct setup *setup, const struct digest *candidate);
 
 #endif

@@ -82,6 +82,8 @@ struct job {
     int64_t finished_s;                // wall clock; 0 while the job is unfinished
     struct bytes compiled;             // its compiled candidate, packed, in READY and RUNNING
     struct digest object;              // blob of its object, while it has compiled
+    struct digest reference;           // blob of what was recorded of the reference for this
+                                       // candidate; zero: the setup's object is meant
     struct queue_entry queued;         // in QUEUED for its preparation, in READY for a device
     struct preparation *preparation;   // while it is being compiled, else NULL
     struct run *ahead;                 // what was read ahead for its run, else NULL

@@ -34,6 +34,7 @@ static struct list needed(const struct sweeper *sweeper)
     for (; job; job = job->by_id.next) {
         if (!job_state_is_terminal(job->state)) {
             keep(&list, &job->candidate);
+            keep(&list, &job->reference);
             if (job->compiled.data) {
                 keep(&list, &job->object);
             }

@@ -12,7 +12,7 @@ size_t gpu_cases(const struct problem *problem, enum compile_role role, uint64_t
     for (size_t i = 0; i < problem->bench_count; i++) {
         out[count++] = problem->bench[i];
     }
-    if (role != COMPILE_CANDIDATE) {
+    if (role == COMPILE_BASELINE) {
         return count;
     }
     for (size_t i = 0; i < problem->check_count; i++) {

@@ -9,7 +9,7 @@
 
 #define GPU_CASES_MAX (2 * PROBLEM_CASE_MAX + PROBLEM_HIDDEN_CASES)
 
-// Collects benchmark cases, for a candidate check and hidden cases as well. Returns how many.
+// Collects benchmark cases, but for a baseline check and hidden cases as well. Returns how many.
 size_t gpu_cases(const struct problem *problem, enum compile_role role, uint64_t hidden_seed,
                  struct shape_case out[static GPU_CASES_MAX]);
 

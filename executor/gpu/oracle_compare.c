@@ -57,7 +57,7 @@ static int run_compare(struct oracle_process *p, const struct tensor *tensor, cu
     cu_pointer result = gpu_word(&p->gpu, 0);
     uint64_t all_ones = ~0ULL;
     double u = dtype_roundoff(tensor->dtype), tolerance = tensor->tolerance;
-    int dtype = (int)tensor->dtype, exact = u == 1.0 && tolerance == 0.0;
+    int dtype = (int)tensor->dtype, exact = tensor_is_exact(tensor);
     int rc = gpu_clear_words(&p->gpu, 0, 3, err);
 
     if (rc != 0) {
@@ -131,20 +131,13 @@ static int place_alone(struct oracle_process *p, const struct input_set *set,
                        struct guarded_buffer live[static PROBLEM_TENSOR_MAX],
                        struct program_tensors *tensors, struct err *err)
 {
-    int rc = 0;
-
     arena_rewind(&p->gpu.open, p->gpu.open_mark);
+    int rc = oracle_process_place(p, sizes, live, tensors, err);
+
     for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
-        rc = guarded_buffer_place_in(&live[t], &p->gpu.open, sizes->bytes[t], err);
-        if (rc != 0) {
-            return rc;
-        }
-        tensors->tensor[t] = &live[t];
-        if (p->problem->tensor[t].direction != DIRECTION_OUT) {
-            rc = input_set_fill(set, &p->gpu, p->problem, t, &live[t], sizes, err);
-        } else {
-            rc = guarded_buffer_poison(&live[t], &p->gpu, 1, err);
-        }
+        rc = p->problem->tensor[t].direction == DIRECTION_OUT
+                 ? guarded_buffer_poison(&live[t], &p->gpu, 1, err)
+                 : input_set_fill(set, &p->gpu, p->problem, t, &live[t], sizes, err);
     }
     return rc;
 }

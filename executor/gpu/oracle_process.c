@@ -6,7 +6,6 @@
 // becomes the answer of the next CHECK. Nothing of a candidate runs here: when the context breaks,
 // the reference has broken it, and every later request fails.
 #include "executor/gpu/oracle_process.h"
-#include "common/clock.h"
 #include "executor/measurement.h"
 #include "executor/sandbox/fd_message.h"
 #include "problem/manifest.h"
@@ -17,10 +16,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define REFERENCE_NS (60 * NS_PER_S)  // limit of one run of the reference
-#define PLACE_LEAST ((size_t)1 << 16) // least bytes of memory for an output
-#define FIT_FACTOR 8                  // memory may be this many times as large as its outputs
-#define FIT_LEAST ((size_t)1 << 20)   // or have this many bytes
+#define FIT_FACTOR 8                // memory may be this many times as large as its outputs
+#define FIT_LEAST ((size_t)1 << 20) // or have this many bytes
 
 // ---- the cache ----
 
@@ -123,141 +120,6 @@ static size_t output_bytes(const struct problem *problem, const struct tensor_si
     return bytes;
 }
 
-int oracle_process_fill(struct oracle_process *p, const struct input_set *set,
-                        const struct tensor_sizes *sizes, struct program_tensors *tensors,
-                        struct err *err)
-{
-    for (size_t t = 0; t < p->problem->tensor_count; t++) {
-        if (p->problem->tensor[t].direction == DIRECTION_OUT) {
-            continue;
-        }
-        tensors->tensor[t] = &p->input[t];
-        int rc = guarded_buffer_place(&p->input[t], &p->gpu, sizes->bytes[t], err);
-        if (rc != 0) {
-            return rc;
-        }
-        rc = input_set_fill(set, &p->gpu, p->problem, t, &p->input[t], sizes, err);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    return 0;
-}
-
-// Places one output. Memory that has to be made is larger than needed, so that others fit it later.
-static int place_output(struct oracle_process *p, struct expected *entry,
-                        struct guarded_buffer *buffer, size_t bytes, struct err *err)
-{
-    if (buffer->capacity < bytes) {
-        size_t room = PLACE_LEAST;
-
-        while (room < bytes) {
-            room += room / 2;
-        }
-        int rc = guarded_buffer_place(buffer, &p->gpu, room, err);
-        if (rc != 0) {
-            return rc;
-        }
-        entry->bytes += buffer->capacity;
-    }
-    return guarded_buffer_place(buffer, &p->gpu, bytes, err);
-}
-
-static int place_outputs(struct oracle_process *p, struct expected *entry,
-                         const struct tensor_sizes *sizes, struct program_tensors *tensors,
-                         struct err *err)
-{
-    for (size_t t = 0; t < p->problem->tensor_count; t++) {
-        if (p->problem->tensor[t].direction == DIRECTION_IN) {
-            continue;
-        }
-        size_t bytes = sizes->count[t] * sizeof(double);
-        tensors->expected[t] = &entry->value[t];
-        tensors->scale[t] = &entry->scale[t];
-        int rc = place_output(p, entry, &entry->value[t], bytes, err);
-        if (rc != 0) {
-            return rc;
-        }
-        rc = place_output(p, entry, &entry->scale[t], bytes, err);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    return 0;
-}
-
-int oracle_process_ready(struct oracle_process *p, struct program *program, struct err *err)
-{
-    struct gpu_zones scratch = {.count = 0};
-
-    if (!program_zones(program, false, &scratch)) {
-        return err_set(err, ERR_LIMIT, "more scratch areas than can be filled");
-    }
-    int rc = gpu_pattern_fill(&p->gpu, &scratch, 3, err);
-    return rc == 0 ? program_clear(program, err) : rc;
-}
-
-// The outputs are poisoned first: what the reference does not write stays NaN, and no output equals
-// that but another NaN.
-static int queue_reference(struct oracle_process *p, const struct input_set *set,
-                           const struct program_tensors *tensors, struct err *err)
-{
-    arena_rewind(&p->gpu.open, p->gpu.open_mark);
-    int rc = program_prepare(p->reference, &set->shape, tensors, err);
-    if (rc != 0) {
-        return rc;
-    }
-    for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
-        if (tensors->expected[t]) {
-            rc = guarded_buffer_poison(tensors->expected[t], &p->gpu, 1, err);
-        }
-        if (rc == 0 && tensors->scale[t]) {
-            rc = guarded_buffer_poison(tensors->scale[t], &p->gpu, 2, err);
-        }
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    rc = oracle_process_ready(p, p->reference, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = program_restore(p->reference, err);
-    return rc == 0 ? program_run(p->reference, err) : rc;
-}
-
-static int run_reference(struct oracle_process *p, const struct input_set *set,
-                         const struct program_tensors *tensors, struct err *err)
-{
-    int rc = queue_reference(p, set, tensors, err);
-
-    if (rc == PROGRAM_UNFIT) {
-        return err_wrap(err, "the problem's reference");
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    char buf[256];
-    if (gpu_wait(&p->gpu, REFERENCE_NS) != GPU_DONE) {
-        return err_set(err, ERR_INVALID, "the problem's reference fails: %s",
-                       p->gpu.hung ? "it does not end" : gpu_result_text(&p->gpu, buf));
-    }
-    return 0;
-}
-
-static int compute(struct oracle_process *p, const struct input_set *set,
-                   const struct tensor_sizes *sizes, struct expected *entry, struct err *err)
-{
-    struct program_tensors tensors = {.tensor = {NULL}};
-    int rc = oracle_process_fill(p, set, sizes, &tensors, err);
-
-    if (rc != 0) {
-        return rc;
-    }
-    rc = place_outputs(p, entry, sizes, &tensors, err);
-    return rc == 0 ? run_reference(p, set, &tensors, err) : rc;
-}
-
 // Computes the outputs of a set that is not in the cache.
 static int add(struct oracle_process *p, const struct input_set *set, struct expected **ret,
                struct err *err)
@@ -274,7 +136,7 @@ static int add(struct oracle_process *p, const struct input_set *set, struct exp
     }
     size_t had = entry->bytes;
     entry->used = 0; // nobody finds it before it is complete
-    rc = compute(p, set, &sizes, entry, err);
+    rc = oracle_process_compute(p, set, &sizes, entry, err);
     p->cache_bytes += entry->bytes - had;
     if (rc != 0) {
         forget(p, entry);
@@ -338,6 +200,12 @@ static int take_shared(struct oracle_process *p, const struct oracle_request *re
                                      driver_error(&p->gpu.driver, result, buf));
 }
 
+static void give_back(struct arena *arena, size_t placed)
+{
+    arena_rewind(arena, placed);
+    arena_trim(arena, 0);
+}
+
 static void drop_setup(struct oracle_process *p)
 {
     for (size_t i = 0; i < CACHE_ENTRIES_MAX; i++) {
@@ -346,6 +214,10 @@ static void drop_setup(struct oracle_process *p)
         }
     }
     p->failure = (struct err)ERR_INIT;
+    if (p->reference && p->reference->memory) { // which may be much
+        give_back(&p->gpu.open, p->gpu.open_mark);
+        give_back(p->reference->memory, 0);
+    }
     program_free(p->reference);
     p->reference = NULL;
     problem_free(p->problem);
@@ -372,7 +244,11 @@ static int take_setup(struct oracle_process *p, const struct oracle_request *req
     if (rc != 0) {
         goto out;
     }
-    rc = program_create(&p->reference, &p->gpu, p->problem, MANIFEST_REFERENCE, &object, NULL, err);
+    rc = program_create(&p->reference, &p->gpu, p->problem, MANIFEST_REFERENCE, &object,
+                        &p->gpu.recorded[ORACLE_RECORDED], err);
+    if (rc != 0) {
+        rc = err_wrap(err, "the problem's reference");
+    }
 out:
     if (rc != 0) {
         problem_free(p->problem);

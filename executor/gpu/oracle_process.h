@@ -1,6 +1,6 @@
-// What the parts of the oracle's process share: oracle_process.c (requests, expected outputs) and
-// oracle_compare.c (comparing outputs with them, running the baseline alone). No other file
-// includes this.
+// What the parts of the oracle's process share: oracle_process.c (requests, expected outputs),
+// oracle_reference.c (running the reference) and oracle_compare.c (comparing outputs with what is
+// expected, running the baseline alone). No other file includes this.
 #ifndef EXECUTOR_GPU_ORACLE_PROCESS_H
 #define EXECUTOR_GPU_ORACLE_PROCESS_H
 
@@ -10,6 +10,8 @@
 
 #define CACHE_ENTRIES_MAX 48
 #define CACHE_BYTES_MAX ((size_t)8 << 30)
+// Which arena for recordings the reference has, if it is recorded; the baseline has the other.
+#define ORACLE_RECORDED 1
 
 // The expected outputs for one input set.
 struct expected {
@@ -37,10 +39,16 @@ struct oracle_process {
 // until other outputs are computed.
 MUST_CHECK int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
                                      struct expected **ret, struct err *err);
-// Places the inputs of the set and queues filling them. Sets tensors->tensor of each.
-MUST_CHECK int oracle_process_fill(struct oracle_process *p, const struct input_set *set,
-                                   const struct tensor_sizes *sizes,
-                                   struct program_tensors *tensors, struct err *err);
+// Runs the reference on the set and waits until its outputs are in the entry, whose memory is
+// placed anew where it is too small. ERR_INVALID when the reference fails.
+MUST_CHECK int oracle_process_compute(struct oracle_process *p, const struct input_set *set,
+                                      const struct tensor_sizes *sizes, struct expected *entry,
+                                      struct err *err);
+// Places all tensors in the arena `open`, which must have been rewound, where a measurement has
+// them, and sets tensors->tensor. They are not filled.
+MUST_CHECK int oracle_process_place(struct oracle_process *p, const struct tensor_sizes *sizes,
+                                    struct guarded_buffer live[static PROBLEM_TENSOR_MAX],
+                                    struct program_tensors *tensors, struct err *err);
 // Queues what a program's scratch memory must hold before a run.
 MUST_CHECK int oracle_process_ready(struct oracle_process *p, struct program *program,
                                     struct err *err);

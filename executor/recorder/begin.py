@@ -14,6 +14,7 @@ A candidate is one of
   CUDA C++ with a function that launches (Launcher below)
 Python may compile CUDA by load_inline, which is replaced (inline.py).
 A result is what is returned, or where nothing is returned what was written to the output tensors.
+A problem's reference is recorded in the same way (reference.py); it is called and gives results as a reference does.
 
 Nothing that this process writes is believed: executor/gpu/record checks it.
 """
@@ -39,10 +40,10 @@ import time
 import traceback
 import types
 
-SOURCE = "candidate.py"
 WARM_UPS = 3
 BEGAN = b"\xc0"  # before the reply, from when on the candidate may have written it
 PIECE = 4096  # bytes: what is not zero is kept in pieces of this size
+TOO_MUCH = "it needs more memory of the GPU than it may have; what it gives back while it is recorded is not used again"
 COMPILE_ERROR, REJECTED, CRASH = "compile-error", "rejected", "crash"
 
 

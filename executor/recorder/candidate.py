@@ -99,7 +99,7 @@ class Candidate:
         elif callable(getattr(module, self.name, None)):
             self.form = "function"
         else:
-            raise Refusal(COMPILE_ERROR, f"{SOURCE} defines neither custom_kernel(data) nor a class ModelNew nor a function {self.name}")
+            raise Refusal(COMPILE_ERROR, f"{request['file']} defines neither custom_kernel(data) nor a class ModelNew nor a function {self.name}")
 
     def prepare(self):
         if self.form != "ModelNew" or self.model is not None:
@@ -122,23 +122,14 @@ class Candidate:
             forward = self.model.forward if hasattr(self.model, "forward") else self.model.__call__
             count, _ = positional(forward)
             return self.model(*(inputs + scalars)[:max(count, len(inputs))])
-        function = getattr(self.module, self.name)
         known = dict(numbers, **{of["name"]: t for t, of in zip(tensors, problem)})
-        arguments = {}
-        for parameter in inspect.signature(function).parameters.values():
-            if parameter.kind == parameter.VAR_KEYWORD:
-                arguments = known
-            elif parameter.name in known:
-                arguments[parameter.name] = known[parameter.name]
-            elif parameter.default is inspect.Parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise Refusal(COMPILE_ERROR, f"{self.name} has a parameter {parameter.name}, which is neither a tensor nor a parameter of the problem")
-        return function(**arguments)
+        return call_by_name(getattr(self.module, self.name), self.name, known, "a tensor")
 
     def results(self, returned, tensors):
-        """What it gave for each output: None where it has written the tensor itself."""
+        """What it gave for each output, None where it has written the tensor itself; and no error scales."""
         outputs = [i for i, of in enumerate(self.request["tensors"]) if of["direction"] == "out"]
         if returned is None:
-            return {i: None for i in outputs}
+            return {i: None for i in outputs}, {}
         given = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         if len(given) != len(outputs):
             raise Refusal(COMPILE_ERROR, f"it returns {len(given)} values; the problem has {len(outputs)} outputs")
@@ -153,45 +144,58 @@ class Candidate:
             if value.data_ptr() % max(4, value.element_size()) != 0:
                 value = value.clone()  # a part of a tensor; the executor compares words
             found[i] = None if value.data_ptr() == wanted.data_ptr() else value
-        return found
+        return found, {}
 
 
-def lines_of_candidate(error):
-    """Where in the candidate an exception was raised, as a clause."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if os.path.basename(frame.filename) == SOURCE]
-    return f"{SOURCE}:{lines[-1]}: " if lines else ""
+def call_by_name(function, name, known, tensor):
+    """Calls a function whose parameters have names of what is known; `tensor` says in words which tensors are."""
+    arguments = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind == parameter.VAR_KEYWORD:
+            arguments = known
+        elif parameter.name in known:
+            arguments[parameter.name] = known[parameter.name]
+        elif parameter.default is inspect.Parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise Refusal(COMPILE_ERROR, f"{name} has a parameter {parameter.name}, which is neither {tensor} nor a parameter of the problem")
+    return function(**arguments)
+
+
+def lines_of_candidate(error, file):
+    """Where in the candidate's file an exception was raised, as a clause."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if os.path.basename(frame.filename) == file]
+    return f"{file}:{lines[-1]}: " if lines else ""
 
 
 FAULTS = ("ILLEGAL_ADDRESS", "ILLEGAL_INSTRUCTION", "MISALIGNED_ADDRESS", "INVALID_PC", "INVALID_ADDRESS_SPACE", "LAUNCH_FAILED",
           "LAUNCH_TIMEOUT", "ASSERT", "HARDWARE_STACK_ERROR")
 
 
-def log_of(error):
-    """The traceback, as far as the candidate has a part in it."""
+def log_of(error, file):
+    """The traceback, as far as the candidate's file has a part in it."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [i for i, frame in enumerate(frames) if os.path.basename(frame.filename) == SOURCE]
+    own = [i for i, frame in enumerate(frames) if os.path.basename(frame.filename) == file]
     lines = traceback.format_list(frames[own[0]:]) if own else []
     return "".join(lines + traceback.format_exception_only(type(error), error))[:60000]
 
 
-def explain(error, recording):
-    """Makes a refusal of an exception that the candidate has raised."""
+def explain(error, file, recording):
+    """Makes a refusal of an exception that the candidate, whose file has this name, has raised."""
     if isinstance(error, Refusal):
         return error
-    where, name, text = lines_of_candidate(error), type(error).__name__, " ".join(str(error).split())
+    where, name, text = lines_of_candidate(error, file), type(error).__name__, " ".join(str(error).split())
     if isinstance(error, Failure) and not any(fault in text for fault in FAULTS):
         return error
-    log = log_of(error)
-    if isinstance(error, SyntaxError) and error.filename and os.path.basename(error.filename) == SOURCE:
-        return Refusal(COMPILE_ERROR, f"{SOURCE}:{error.lineno}: SyntaxError: {error.msg}", log)
+    log = log_of(error, file)
+    if isinstance(error, SyntaxError) and error.filename and os.path.basename(error.filename) == file:
+        return Refusal(COMPILE_ERROR, f"{file}:{error.lineno}: SyntaxError: {error.msg}", log)
     if recording and "unjoined" in text:
         return Refusal(REJECTED, f"{where}it returns while work on another stream goes on that nothing waits for; "
                                  "have the stream on which it was called wait for it", log)
     captured = "captur" in text.lower() or "cudaErrorStreamCapture" in text
     if recording and captured:
         return Refusal(REJECTED, f"{where}it reads a result on the host, waits for the GPU or does something else that cannot be recorded; "
-                                 "a recorded candidate only launches, whatever the values are", log)
+                                 "what is recorded only launches, whatever the values are", log)
     if "out of memory" in text.lower():
-        return Refusal(CRASH, f"{where}it needs more memory of the GPU than it may have", log)
+        return Refusal(CRASH, f"{where}{TOO_MUCH}", log)
     faulty = isinstance(error, Failure) or "CUDA error" in text or "illegal" in text.lower()
     return Refusal(CRASH if faulty else COMPILE_ERROR, f"{where}{name}: {text}"[:900], log)

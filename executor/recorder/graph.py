@@ -266,7 +266,7 @@ class Graph:
         rows = max(1, params.height) * max(1, params.depth)
         if params.src.type == 1 or params.dst.type == 1:
             way = "from" if params.src.type == 1 else "to"
-            raise Refusal(REJECTED, f"it copies {way} memory of the host while it runs; a recorded candidate keeps everything on the GPU")
+            raise Refusal(REJECTED, f"it copies {way} memory of the host while it runs; what is recorded keeps everything on the GPU")
         if params.src.array or params.dst.array or (rows > 1 and not params.src.pitch == params.dst.pitch == params.width):
             raise Refusal(REJECTED, "it copies memory in rows with gaps between them; copy it by a kernel")
         return {1: KIND_COPY, 9: params.dst.device + params.dst.x, 10: params.src.device + params.src.x, 11: params.width * rows}

@@ -1,4 +1,4 @@
-# ---- load_inline without PyTorch's headers; the fourth part of the script ----
+# ---- load_inline without PyTorch's headers; the fifth part of the script ----
 #
 # Nearly all that load_inline takes is parsing PyTorch's headers, twice by nvcc and once by g++. So a
 # candidate's sources are first compiled against headers of ours (executor/recorder/inline), which have

@@ -9,7 +9,7 @@ class Recorder:
 
         self.torch, self.request, self.driver, self.began = torch, request, Driver(), began
         self.used, self.contents, self.cases, self.inline = {}, {}, [], None
-        self.base = request["base"]
+        self.base, self.file = request["base"], request["file"]
         self.driver.enter_context()
         self.open_memory()
         self.stream = torch.cuda.Stream()
@@ -29,14 +29,16 @@ class Recorder:
     def load(self):
         if self.request["form"] == "launcher":
             return Launcher(self.request, self.began)
-        with open(SOURCE, "w", encoding="utf-8") as file:
+        with open(self.file, "w", encoding="utf-8") as file:
             file.write(self.request["source"])
-        spec = importlib.util.spec_from_file_location("candidate", SOURCE)
+        spec = importlib.util.spec_from_file_location("candidate", self.file)
         module = importlib.util.module_from_spec(spec)
         sys.modules["candidate"] = module
         if "load_inline" in self.request["source"]:
             self.inline = Inline(self.torch, self.request["target"])
             self.inline.install()
+        if self.request["role"] == "reference":
+            self.torch.set_default_dtype(self.torch.float64)  # so that what it makes itself is in double precision, too
         self.began()
         spec.loader.exec_module(module)
         return module
@@ -74,9 +76,9 @@ class Recorder:
             self.driver.ours.kr_record(1)
             try:
                 with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
-                    results = candidate.results(candidate.call(tensors, numbers), tensors)
+                    values, scales = candidate.results(candidate.call(tensors, numbers), tensors)
             except Exception as error:
-                raise explain(error, True) from error
+                raise explain(error, self.file, True) from error
             finally:
                 self.driver.ours.kr_record(0)
         torch.cuda.synchronize()
@@ -85,13 +87,23 @@ class Recorder:
         if not nodes:
             raise Refusal(REJECTED, "it launches nothing")
         end, begin, at = self.driver.state()[:3]
-        persistent = self.keep(graph, tensors, results, end)
+        persistent = self.keep(graph, tensors, self.results(tensors, values, scales), end)
         blocks = [{1: self.base + 16384, 2: end - 16384, 3: True, 4: persistent}] if end > 16384 else []
         if at > begin:
             blocks.append({1: self.base + begin, 2: at - begin})
-        outputs = [0 if results.get(i) is None else results[i].data_ptr() for i in range(len(tensors))]
-        ints = [numbers[p["name"]] for p in self.request["params"] if p["type"] == "int"]
-        self.cases.append({1: ints, 2: nodes, 3: blocks, 4: of["addresses"], 5: outputs})
+        self.cases.append({1: [numbers[p["name"]] for p in self.request["params"] if p["type"] == "int"], 2: nodes, 3: blocks,
+                           4: of["addresses"], 5: self.addresses(tensors, values),
+                           6: self.addresses(tensors, scales) if scales else None,
+                           7: [struct.unpack("<Q", struct.pack("<d", numbers[p["name"]]))[0] for p in self.request["params"] if p["type"] == "f64"]})
+
+    @staticmethod
+    def addresses(tensors, given):
+        return [0 if given.get(i) is None else given[i].data_ptr() for i in range(len(tensors))]
+
+    def results(self, tensors, values, scales):
+        """The tensors in which results are after a run."""
+        outputs = [i for i, of in enumerate(self.request["tensors"]) if of["direction"] != "in"]
+        return [tensors[i] if values.get(i) is None else values[i] for i in outputs] + list(scales.values())
 
     @contextlib.contextmanager
     def as_default_stream(self):
@@ -103,7 +115,7 @@ class Recorder:
             self.driver.ours.kr_stream(None)
 
     def outcome(self, graph, tensors, results):
-        """Runs the graph and returns its outputs as bytes."""
+        """Runs the graph and returns its results as bytes."""
         for i, tensor in enumerate(tensors):
             if self.request["tensors"][i]["direction"] == "out":
                 self.driver.clear(tensor.data_ptr(), self.size(tensor))
@@ -111,12 +123,7 @@ class Recorder:
                 self.driver.write(tensor.data_ptr(), self.updated[i])
         graph.replay()
         self.torch.cuda.synchronize()
-        found = []
-        for i, (tensor, described) in enumerate(zip(tensors, self.request["tensors"])):
-            if described["direction"] != "in":
-                result = tensor if results.get(i) is None else results[i]
-                found.append(self.driver.read(result.data_ptr(), self.size(result)))
-        return found
+        return [self.driver.read(result.data_ptr(), self.size(result)) for result in results]
 
     def keep(self, graph, tensors, results, end):
         """Pieces of the memory that was there before which the result depends on.
@@ -169,13 +176,14 @@ class Recorder:
 
     def run(self):
         try:
-            candidate = Candidate(self.torch, self.request, self.load())
+            kind = Reference if self.request["role"] == "reference" else Candidate
+            candidate = kind(self.torch, self.request, self.load())
             for of in self.request["cases"]:
                 self.record_case(candidate, of)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the candidate's, too
             if self.driver.state()[4]:
-                raise Refusal(CRASH, "it needs more memory of the GPU than it may have", self.notes()) from error
-            raise self.with_notes(explain(error, False)) from error
+                raise Refusal(CRASH, TOO_MUCH, self.notes()) from error
+            raise self.with_notes(explain(error, self.file, False)) from error
         return {3: self.message(), 5: self.notes() or None}
 
     def with_notes(self, error):

@@ -101,7 +101,16 @@ static void look_at_image(const struct recorded_image *image)
     free(globals);
 }
 
-static void look(const struct cuda_recording *recording, const struct problem *problem)
+static void look_at_reference(const struct recorded_case *of)
+{
+    must(of->outputs_count == 2 && of->scales_count == 2);
+    must(of->outputs[0] == 0 && of->scales[0] == 0);
+    must(of->outputs[1] % 8 == 0 && recording_holds(of, of->outputs[1], 8));
+    must(of->scales[1] % 8 == 0 && recording_holds(of, of->scales[1], 8));
+}
+
+static void look(const struct cuda_recording *recording, const struct problem *problem,
+                 enum manifest_role role)
 {
     const struct recorded_case *bench = recording_find(recording, problem, &problem->bench[0]);
     struct fact *features = NULL;
@@ -112,6 +121,12 @@ static void look(const struct cuda_recording *recording, const struct problem *p
     }
     for (size_t i = 0; i < recording->cases_count; i++) {
         look_at_case(recording, &recording->cases[i]);
+        must(recording->cases[i].numbers_count <= 1);
+        if (role == MANIFEST_REFERENCE) {
+            look_at_reference(&recording->cases[i]);
+        } else {
+            must(recording->cases[i].scales_count == 0);
+        }
     }
     if (!bench) {
         return;
@@ -127,6 +142,7 @@ static void look(const struct cuda_recording *recording, const struct problem *p
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
+    static const enum manifest_role role[] = {MANIFEST_CANDIDATE, MANIFEST_REFERENCE};
     static struct problem *problem;
     struct record_reply reply;
     struct err err = ERR_INIT;
@@ -137,8 +153,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (message_read(&record_reply_message, &reply, data, len, &err) != 0) {
         return 0;
     }
-    if (reply.recording && recording_check(reply.recording, problem, &err) == 0) {
-        look(reply.recording, problem);
+    for (size_t i = 0; i < ARRAY_LEN(role) && reply.recording; i++) {
+        err = (struct err)ERR_INIT;
+        if (recording_check(reply.recording, problem, role[i], &err) == 0) {
+            look(reply.recording, problem, role[i]);
+        }
     }
     message_clear(&record_reply_message, &reply);
     return 0;

@@ -2,8 +2,8 @@
 # Candidates in Python and with host launchers on a real GPU: each of tests/gpu/recorded has the verdict that its second line, or first,
 # expects; launches on four streams are faster than the same ones in turn; twenty Triton kernels are measured, and said is how many a
 # second; so is how much speedups of the same candidate differ; two clients search a folder of Triton kernels, one of them is killed and
-# goes on, and none is measured twice; a problem whose baseline is PyTorch's is checked with its mutants. Nothing of ours may be left
-# afterwards. Needs PyTorch and Triton, and nvcc for two of the candidates.
+# goes on, and none is measured twice; problems whose baseline or reference is PyTorch's are checked with their mutants. Nothing of ours
+# may be left afterwards. Needs PyTorch and Triton, and nvcc for two of the candidates.
 #   tests/gpu/recorded.sh BIN WORK PROBLEMS     programs of a bundle; a folder for state and logs. Last line: "N passed, N failed".
 # How long load_inline takes is printed, too.
 # KCAST_RECORDED: patterns of names, default all. KCAST_INLINE=1: the one that needs PyTorch's headers, which takes 40 s and more of
@@ -169,6 +169,28 @@ kcast problem check "$work/softmax" >"$work/check.out" 2>&1
 count $? "a problem whose baseline is PyTorch's" "$(tail -1 "$work/check.out" | cut -c 1-200)"
 grep -vE '^  ok ' "$work/check.out" | cut -c 1-220 | head -30
 kcast measure --fresh "$work/softmax" "$here/softmax-triton.py" 2>&1 | cut -c 1-200
+
+# References in Python: of softmax, with its own baseline, template and mutants; of a problem that has no other source than Python; and
+# one that cannot be recorded, of which is said once why.
+python() { # REFERENCE FOLDER: softmax with this reference there
+    mkdir -p "$2" && cp -r "$problems/softmax" "$2" && rm "$2/softmax/reference.cu" && cp "$here/reference/$1" "$2/softmax/reference.py"
+}
+python softmax.py "$work/python"
+cp -r "$here/reference/gather" "$work/python"
+for problem in softmax gather; do
+    start=$(date +%s.%N)
+    kcast problem check "$work/python/$problem" >"$work/python/$problem.out" 2>&1
+    count $? "$problem, whose reference is Python" "$(tail -1 "$work/python/$problem.out" | cut -c 1-200), $(seconds "$start") s"
+    grep -vE '^  ok ' "$work/python/$problem.out" | cut -c 1-220 | head -30
+done
+kcast measure --fresh "$work/python/softmax" "$here/softmax-triton.py" >"$work/python/triton.out" 2>&1
+grep -qE 'py: (faster|equivalent|slower)' "$work/python/triton.out"
+count $? "a candidate against a reference in Python" "$(grep -m 1 'py: ' "$work/python/triton.out" | sed 's/.*\///' | cut -c 1-160)"
+python softmax-host-read.py "$work/unrecorded"
+kcast problem check "$work/unrecorded/softmax" >"$work/unrecorded/out" 2>&1
+said='reference.py of problem softmax cannot be recorded: reference.py:5: it reads a result on the host'
+[ "$(grep -c "^Nothing could be tried: $said" "$work/unrecorded/out")" -eq 1 ]
+count $? "a reference that cannot be recorded" "$(tail -2 "$work/unrecorded/out" | head -1 | cut -c 1-200)"
 
 stop
 within 10 eval '[ "$(ours)" -le "$before" ]'

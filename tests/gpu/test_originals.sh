@@ -106,7 +106,7 @@ grep -qE '^FAILED wild: y differs in .*; the original itself ' "$work/log" || sa
 grep -qE '^FAILED slow: bit-equal; original 50.0 us, replay 41.2 us, ratio 0.82[0-9]*, .*timed again$' "$work/log" || say "another time passes"
 grep -qE '^FAILED other: y differs in [0-9]+ of 20000 elements, by at most [0-9.]+; original' "$work/log" || say "other bits pass"
 grep -qE '^FAILED dies: the process of the original has ended with 3$' "$work/log" && grep -q '^it ends here$' "$work/log" || say "it does not say that an original has ended"
-grep -qE '^FAILED refused: it is not recorded: refused: rejected: candidate.py:.*it reads a result on the host' "$work/log" || say "it does not say what cannot be recorded"
+grep -qE '^FAILED refused: it is not recorded: refused: rejected: baseline.py:.*it reads a result on the host' "$work/log" || say "it does not say what cannot be recorded"
 grep -qE '^copies +0 +1 +1 +0  bit-equal ' "$work/log" || say "copies are not in the table"
 tail -1 "$work/log" | grep -q '^4 passed, 5 failed$' || say "the last line is not that of four that pass"
 tar -xJOf "$work/out/recordings.tar.xz" MADE | grep -q "^NVIDIA H200, torch by hand, 20" || say "it does not say how recordings were made"

@@ -42,8 +42,10 @@ struct problem *gpu_recording_problem(void)
 
 static void add_image(struct cuda_recording *recording, const char *kernel)
 {
-    struct recorded_image *image =
-        &(recording->images = xcalloc(1, sizeof(*image)))[recording->images_count++];
+    struct recorded_image *image;
+
+    recording->images = xrealloc(recording->images, recording->images_count + 1, sizeof(*image));
+    image = &recording->images[recording->images_count++];
 
     message_init(&recorded_image_message, image);
     image->data = gpu_cubin(kernel, NULL);
@@ -100,6 +102,54 @@ void gpu_recording_make(struct cuda_recording *ret, const struct problem *proble
     ret->cases = xcalloc(count, sizeof(*ret->cases));
     for (size_t i = 0; i < count; i++) {
         add_case(&ret->cases[ret->cases_count++], problem, &shape[i], kernel);
+    }
+}
+
+// One step of a reference: a kernel from one place to another.
+static void add_step(struct cuda_recording *recording, struct recorded_case *of, const char *kernel,
+                     uint64_t from, uint64_t to, int32_t n, float a)
+{
+    size_t number = of->nodes_count;
+
+    add_launch(of, kernel, n, a);
+    struct recorded_node *node = &of->nodes[number];
+    memcpy(node->parameters.data, &from, sizeof(from));
+    memcpy(node->parameters.data + 8, &to, sizeof(to));
+    for (size_t i = 0; i < recording->images_count; i++) {
+        if (memmem(recording->images[i].data.data, recording->images[i].data.len, kernel,
+                   strlen(kernel))) {
+            node->image = i;
+        }
+    }
+    if (number > 0) {
+        gpu_recording_after(node, number - 1);
+    }
+}
+
+void gpu_recording_reference(struct cuda_recording *ret, const struct problem *problem)
+{
+    static const char *const kernel[] = {"fk_double", "fk_times", "fk_magnitude"};
+
+    gpu_recording_make(ret, problem, kernel[0], 1);
+    add_image(ret, kernel[1]);
+    add_image(ret, kernel[2]);
+    for (size_t i = 0; i < ret->cases_count; i++) {
+        struct recorded_case *of = &ret->cases[i];
+        size_t bytes = of->values[0] * sizeof(double);
+        uint64_t at = gpu_recording_block(ret, of, 3 * bytes)->at;
+        int32_t n = (int32_t)of->values[0];
+        float a;
+
+        memcpy(&a, of->nodes[0].parameters.data + 20, sizeof(a));
+        gpu_recording_clear_nodes(of);
+        add_step(ret, of, kernel[0], of->tensors[0], at, n, a);
+        add_step(ret, of, kernel[1], at, at + bytes, n, a);
+        add_step(ret, of, kernel[2], at + bytes, at + 2 * bytes, n, a);
+        of->outputs = xcalloc(2, sizeof(*of->outputs));
+        of->scales = xcalloc(2, sizeof(*of->scales));
+        of->outputs_count = of->scales_count = 2;
+        of->outputs[1] = at + bytes;
+        of->scales[1] = at + 2 * bytes;
     }
 }
 

@@ -17,6 +17,9 @@ struct problem *gpu_recording_problem(void);
 // baseline, 1 for a candidate.
 void gpu_recording_make(struct cuda_recording *ret, const struct problem *problem,
                         const char *kernel, unsigned number);
+// The same for such a problem's reference, in double precision: x is widened, multiplied, and the
+// magnitude of that is the error scale, all in one block.
+void gpu_recording_reference(struct cuda_recording *ret, const struct problem *problem);
 // Packed as an object, with the recording cleared. The caller's to clear.
 struct bytes gpu_recording_pack(struct cuda_recording *recording);
 

@@ -20,7 +20,7 @@ static int open_memory(struct program *program, struct arena *memory, struct err
 {
     const struct cuda_recording *recording = program->object.recording;
     struct gpu *gpu = program->gpu;
-    int rc = recording_check(recording, program->problem, err);
+    int rc = recording_check(recording, program->problem, program->role, err);
 
     if (rc != 0) {
         return rc;
@@ -85,6 +85,7 @@ static void forget_launches(struct program *program)
     program->area_count = 0;
     program->local_bytes = 0;
     memset(program->result, 0, sizeof(program->result));
+    memset(program->scale, 0, sizeof(program->scale));
 }
 
 static void module_unload(struct program *program, struct program_module *module)

@@ -23,7 +23,8 @@
 
 // Where the tensors of a case are. A tensor that the program does not use is NULL.
 struct program_tensors {
-    const struct guarded_buffer *tensor[PROBLEM_TENSOR_MAX];   // a reference has its inputs here
+    const struct guarded_buffer *tensor[PROBLEM_TENSOR_MAX];   // a reference has its inputs here, a
+                                                               // recorded one all tensors
     const struct guarded_buffer *expected[PROBLEM_TENSOR_MAX]; // outputs of a reference, in double
     const struct guarded_buffer *scale[PROBLEM_TENSOR_MAX];    // error scales, of a reference
 };
@@ -97,8 +98,9 @@ struct program {
     struct program_area area[PROGRAM_AREAS_MAX]; // in the order of their addresses
     size_t area_count;
     // Where the results of outputs are that a run does not leave in their tensor; 0 bytes: it does.
-    // Whoever runs the program copies them there.
-    struct guarded_buffer result[PROBLEM_TENSOR_MAX];
+    // Whoever runs the program copies them there. Of a recorded reference those of every output
+    // are here, as doubles, and so are the error scales.
+    struct guarded_buffer result[PROBLEM_TENSOR_MAX], scale[PROBLEM_TENSOR_MAX];
     size_t local_bytes; // most local memory that a thread of the launches has
 };
 

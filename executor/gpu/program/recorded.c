@@ -90,23 +90,37 @@ static int place_blocks(struct program *program, const struct recorded_case *of,
     return rc;
 }
 
+// Where a run leaves a result of this many bytes: in a block, unless `at` is 0.
+static int place_result(const struct recorded_case *of, const struct tensor *tensor, uint64_t at,
+                        size_t bytes, struct guarded_buffer *ret, struct err *err)
+{
+    if (at == 0) {
+        return 0;
+    }
+    if (!recording_holds(of, at, bytes)) {
+        (void)err_set(err, ERR_INVALID, "what it gave as %s is smaller than that", tensor->name);
+        return PROGRAM_UNFIT;
+    }
+    *ret = (struct guarded_buffer){.tensor = at, .bytes = bytes};
+    return 0;
+}
+
 static int place_results(struct program *program, const struct recorded_case *of,
                          const struct program_tensors *tensors, struct err *err)
 {
-    for (size_t t = 0; t < of->outputs_count; t++) {
-        size_t bytes = tensors->tensor[t]->bytes;
+    int rc = 0;
 
-        if (of->outputs[t] == 0) {
-            continue;
+    for (size_t t = 0; t < of->outputs_count && rc == 0; t++) {
+        const struct tensor *tensor = &program->problem->tensor[t];
+        const struct guarded_buffer *wanted =
+            tensors->expected[t] ? tensors->expected[t] : tensors->tensor[t];
+
+        rc = place_result(of, tensor, of->outputs[t], wanted->bytes, &program->result[t], err);
+        if (rc == 0 && of->scales_count > 0) {
+            rc = place_result(of, tensor, of->scales[t], wanted->bytes, &program->scale[t], err);
         }
-        if (!recording_holds(of, of->outputs[t], bytes)) {
-            (void)err_set(err, ERR_INVALID, "what it gave as %s is smaller than that",
-                          program->problem->tensor[t].name);
-            return PROGRAM_UNFIT;
-        }
-        program->result[t] = (struct guarded_buffer){.tensor = of->outputs[t], .bytes = bytes};
     }
-    return 0;
+    return rc;
 }
 
 // ---- launches ----

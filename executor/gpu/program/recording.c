@@ -135,12 +135,12 @@ static int check_blocks(const struct cuda_recording *recording, const struct rec
 
 // ---- cases ----
 
-static size_t int_count(const struct problem *problem)
+static size_t param_count(const struct problem *problem, enum param_type type)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < problem->param_count; i++) {
-        count += problem->param[i].type == PARAM_INT;
+        count += problem->param[i].type == type;
     }
     return count;
 }
@@ -161,11 +161,53 @@ static int check_output(const struct recorded_case *of, const struct tensor *ten
                          tensor->name, step);
 }
 
-static int check_case(const struct cuda_recording *recording, const struct problem *problem,
-                      const struct recorded_case *of, struct err *err)
+// Whether the doubles of a reference may lie there: nowhere for an input.
+static bool may_hold_doubles(const struct recorded_case *of, const struct tensor *tensor,
+                             uint64_t at)
 {
-    if (of->values_count != int_count(problem) || of->tensors_count != problem->tensor_count ||
-        (of->outputs_count != 0 && of->outputs_count != problem->tensor_count)) {
+    return tensor->direction == DIRECTION_IN
+               ? at == 0
+               : at % sizeof(double) == 0 && recording_holds(of, at, sizeof(double));
+}
+
+static int check_results(const struct recorded_case *of, const struct problem *problem,
+                         enum manifest_role role, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < of->outputs_count && rc == 0; i++) {
+        const struct tensor *tensor = &problem->tensor[i];
+
+        if (role != MANIFEST_REFERENCE) {
+            rc = of->outputs[i] != 0 ? check_output(of, tensor, of->outputs[i], err) : 0;
+        } else if (!may_hold_doubles(of, tensor, of->outputs[i]) ||
+                   !may_hold_doubles(of, tensor, of->scales[i])) {
+            rc = err_set(err, ERR_INVALID,
+                         "the expected value of %s or its error scale lies where it may not",
+                         tensor->name);
+        }
+    }
+    return rc;
+}
+
+// Whether the case has as many of everything as one of the problem has.
+static bool has_all(const struct recorded_case *of, const struct problem *problem,
+                    enum manifest_role role)
+{
+    size_t numbers = param_count(problem, PARAM_F64), tensors = problem->tensor_count;
+    bool results =
+        role == MANIFEST_REFERENCE
+            ? of->outputs_count == tensors && of->scales_count == tensors
+            : (of->outputs_count == 0 || of->outputs_count == tensors) && of->scales_count == 0;
+
+    return results && of->values_count == param_count(problem, PARAM_INT) &&
+           of->tensors_count == tensors && (of->numbers_count == 0 || of->numbers_count == numbers);
+}
+
+static int check_case(const struct cuda_recording *recording, const struct problem *problem,
+                      enum manifest_role role, const struct recorded_case *of, struct err *err)
+{
+    if (!has_all(of, problem, role)) {
         return err_set(err, ERR_INVALID, "a case is not one of the problem");
     }
     if (of->nodes_count == 0) {
@@ -175,16 +217,11 @@ static int check_case(const struct cuda_recording *recording, const struct probl
     for (size_t i = 0; i < of->nodes_count && rc == 0; i++) {
         rc = check_node(recording, of, i, err);
     }
-    for (size_t i = 0; i < of->outputs_count && rc == 0; i++) {
-        if (of->outputs[i] != 0) {
-            rc = check_output(of, &problem->tensor[i], of->outputs[i], err);
-        }
-    }
-    return rc;
+    return rc == 0 ? check_results(of, problem, role, err) : rc;
 }
 
 static int check_whole(const struct cuda_recording *recording, const struct problem *problem,
-                       struct err *err)
+                       enum manifest_role role, struct err *err)
 {
     uint64_t number = (recording->base - ARENA_RECORDED) / ARENA_RECORDED_STEP;
     int rc = 0;
@@ -202,17 +239,33 @@ static int check_whole(const struct cuda_recording *recording, const struct prob
         rc = check_image(&recording->images[i], i, err);
     }
     for (size_t i = 0; i < recording->cases_count && rc == 0; i++) {
-        rc = check_case(recording, problem, &recording->cases[i], err);
+        rc = check_case(recording, problem, role, &recording->cases[i], err);
     }
     return rc;
 }
 
 int recording_check(const struct cuda_recording *recording, const struct problem *problem,
-                    struct err *err)
+                    enum manifest_role role, struct err *err)
 {
-    int rc = check_whole(recording, problem, err);
+    int rc = check_whole(recording, problem, role, err);
 
     return rc != 0 ? err_wrap(err, "the recording cannot be replayed") : 0;
+}
+
+static bool is_of(const struct recorded_case *of, const struct problem *problem,
+                  const struct shape_case *shape)
+{
+    size_t integers = 0, numbers = 0;
+    bool same = true;
+
+    for (size_t i = 0; i < problem->param_count; i++) {
+        if (problem->param[i].type == PARAM_INT) {
+            same = same && (int64_t)of->values[integers++] == shape->i[i];
+        } else if (of->numbers_count > 0) {
+            same = same && memcmp(&of->numbers[numbers++], &shape->f[i], sizeof(double)) == 0;
+        }
+    }
+    return same;
 }
 
 const struct recorded_case *recording_find(const struct cuda_recording *recording,
@@ -220,17 +273,8 @@ const struct recorded_case *recording_find(const struct cuda_recording *recordin
                                            const struct shape_case *shape)
 {
     for (size_t c = 0; c < recording->cases_count; c++) {
-        const struct recorded_case *of = &recording->cases[c];
-        size_t at = 0;
-        bool same = true;
-
-        for (size_t i = 0; i < problem->param_count; i++) {
-            if (problem->param[i].type == PARAM_INT) {
-                same = same && (int64_t)of->values[at++] == shape->i[i];
-            }
-        }
-        if (same) {
-            return of;
+        if (is_of(&recording->cases[c], problem, shape)) {
+            return &recording->cases[c];
         }
     }
     return NULL;

@@ -9,6 +9,7 @@
 #include "executor/gpu/record/fat_binary.h"
 #include "executor/gpu/record/features.h"
 #include "problem/candidate_form.h"
+#include "problem/manifest.h"
 #include "problem/problem.h"
 #include "proto/verdict.h"
 #include <jansson.h>
@@ -42,9 +43,10 @@ static json_t *tensor_json(const struct tensor *tensor)
         [VALUES_ZIPF] = "zipf",      [VALUES_WIDE] = "wide",       [VALUES_SORTED] = "sorted",
         [VALUES_ONE_HOT] = "one-hot"};
 
-    return json_pack("{s:s, s:s, s:s, s:{s:s, s:[f, f]}}", "name", tensor->name, "direction",
-                     direction[tensor->direction], "dtype", dtype_name(tensor->dtype), "values",
-                     "distribution", distribution[tensor->distribution], "value", tensor->value[0],
+    return json_pack("{s:s, s:s, s:s, s:b, s:{s:s, s:[f, f]}}", "name", tensor->name, "direction",
+                     direction[tensor->direction], "dtype", dtype_name(tensor->dtype), "exact",
+                     tensor_is_exact(tensor), "values", "distribution",
+                     distribution[tensor->distribution], "value", tensor->value[0],
                      tensor->value[1]);
 }
 
@@ -108,16 +110,33 @@ static int case_json(const struct session *s, const struct shape_case *shape, js
     return rc;
 }
 
-static const char *form_name(const struct compile_plan *plan)
+static bool is_launcher(const struct compile_plan *plan)
 {
-    return candidate_form((const char *)plan->source.data, plan->source.len) == FORM_LAUNCHER
-               ? "launcher"
-               : "python";
+    return candidate_form((const char *)plan->source.data, plan->source.len) == FORM_LAUNCHER;
 }
 
+// A baseline is beside a candidate in one process and beside the reference in another, so it has
+// the first arena and these two have the second.
 static uint64_t base_of(const struct compile_plan *plan)
 {
-    return ARENA_RECORDED + (plan->role == COMPILE_CANDIDATE ? ARENA_RECORDED_STEP : 0);
+    return ARENA_RECORDED + (plan->role == COMPILE_BASELINE ? 0 : ARENA_RECORDED_STEP);
+}
+
+static enum manifest_role manifest_role_of(const struct compile_plan *plan)
+{
+    return plan->role == COMPILE_REFERENCE ? MANIFEST_REFERENCE : MANIFEST_CANDIDATE;
+}
+
+// What the source is in the jail: its role, and the name of its file in messages.
+static void add_role(const struct compile_plan *plan, json_t *request)
+{
+    static const char *const role[] = {[COMPILE_CANDIDATE] = "candidate",
+                                       [COMPILE_BASELINE] = "baseline",
+                                       [COMPILE_REFERENCE] = "reference"};
+    const char *name = role[plan->role < ARRAY_LEN(role) ? plan->role : COMPILE_CANDIDATE];
+
+    json_object_set_new(request, "role", json_string(name));
+    json_object_set_new(request, "file", json_sprintf("%s.py", name));
 }
 
 // Makes the request. *ret_source_is_text is false when the source is no UTF-8.
@@ -134,7 +153,8 @@ static int make_request(const struct session *s, struct bytes *ret, bool *ret_so
     *ret_source_is_text = source;
     json_object_set_new(request, "source", source ? source : json_string(""));
     json_object_set_new(request, "problem", json_string(problem->name));
-    json_object_set_new(request, "form", json_string(form_name(plan)));
+    json_object_set_new(request, "form", json_string(is_launcher(plan) ? "launcher" : "python"));
+    add_role(plan, request);
     json_object_set_new(request, "target", json_string(plan->target));
     json_object_set_new(request, "device", json_string(plan->device ? plan->device : "0"));
     json_object_set_new(request, "library", json_string(RECORDER_LIBRARY));
@@ -291,7 +311,7 @@ static void take_recording(const struct session *s, struct record_reply *reply, 
         return;
     }
     if (rc == 0) {
-        rc = recording_check(reply->recording, s->problem, &why);
+        rc = recording_check(reply->recording, s->problem, manifest_role_of(s->plan), &why);
     }
     if (rc == 0) {
         rc = check_cases(s, reply->recording, &why);
@@ -393,6 +413,13 @@ static int ask(const struct session *s, struct recorder *recorder, struct bytes 
     struct bytes request = {.data = NULL}, reply = {.data = NULL};
     struct err why = ERR_INIT;
     bool is_text;
+
+    if (plan->role == COMPILE_REFERENCE && is_launcher(plan)) {
+        compile_result_refuse(s->compiled, VERDICT_COMPILE_ERROR,
+                              xstrdup("a reference has no code of the host in C++; write it with "
+                                      "launch lines, or as reference.py"));
+        return 0;
+    }
     int rc = make_request(s, &request, &is_text, err);
 
     if (rc != 0 || !is_text) {

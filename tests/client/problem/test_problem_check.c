@@ -225,6 +225,37 @@ static void judgement_names_what_got_through(void **state)
     free(path);
 }
 
+// What is wrong with the problem itself, such as a reference that cannot be recorded, is said once.
+static void what_keeps_all_from_being_tried_is_one_sentence(void **state)
+{
+    static char said[] = "reference.py of problem p cannot be recorded: reference.py:3: it waits";
+    struct result result = {
+        .verdict = VERDICT_COMPILE_ERROR, .reason = said, .max_error = NAN, .error_bound = NAN};
+    struct problem_dir dir;
+    struct problem_check check;
+    struct strbuf reasons = STRBUF_INIT;
+    struct err err = ERR_INIT;
+    char *path = new_problem("unrecorded");
+
+    (void)state;
+    assert_int_equal(problem_dir_load(&dir, path, &err), 0);
+    assert_int_equal(problem_check_init(&check, &dir, 7, &err), 0);
+    judge_all(&check);
+    for (size_t i = 0; i < check.candidate_count; i++) {
+        if (check.candidate[i].source) {
+            check_candidate_judge(&check.candidate[i], &result);
+        }
+    }
+    assert_false(problem_check_admits(&check, &reasons));
+    assert_string_equal(strbuf_text(&reasons),
+                        "Nothing could be tried: reference.py of problem p cannot "
+                        "be recorded: reference.py:3: it waits.\n");
+    strbuf_release(&reasons);
+    problem_check_release(&check);
+    problem_dir_release(&dir);
+    free(path);
+}
+
 static void template_needs_one_point_that_works(void **state)
 {
     (void)state;
@@ -363,6 +394,7 @@ int main(void)
         cmocka_unit_test(outcomes_are_expected_by_kind),
         cmocka_unit_test(every_verdict_is_an_outcome_and_the_last_reason_stays),
         cmocka_unit_test(only_points_are_counted_as_points),
+        cmocka_unit_test(what_keeps_all_from_being_tried_is_one_sentence),
         cmocka_unit_test(template_needs_one_point_that_works),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -128,10 +128,21 @@ static void template_and_readme_may_be_missing(void **state)
     free(readme);
 }
 
-// The sources of a cuda problem are .cu files. It may have .c files, which are not read.
-static void cuda_sources_have_their_own_names(void **state)
+static void put(const char *dir, const char *name, const char *text)
 {
-    static const char *const files[] = {"reference.cu", "baseline.cu", "template.cu"};
+    char *path = xasprintf("%s/%s", dir, name);
+
+    if (text) {
+        write_text(path, text);
+    } else {
+        assert_int_equal(unlink(path), 0);
+    }
+    free(path);
+}
+
+// A cuda problem without sources. Returns its folder, which the caller frees.
+static char *make_cuda(void)
+{
     static const char json[] =
         "{\"name\": \"gpu\", \"title\": \"t\", \"license\": \"MIT\", \"language\": \"cuda\","
         "\"params\": [{\"name\": \"n\", \"type\": \"int\"}], \"tensors\": [{\"name\": \"y\","
@@ -140,27 +151,72 @@ static void cuda_sources_have_their_own_names(void **state)
         "1}]},"
         "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"4*n\"}}";
     char *gpu = xasprintf("%s/gpu", folder);
-    (void)state;
+
+    assert_int_equal(file_make_dirs(gpu, NULL), 0);
+    put(gpu, "problem.json", json);
+    return gpu;
+}
+
+// The sources of a cuda problem are .cu files. It may have .c files, which are not read.
+static void cuda_sources_have_their_own_names(void **state)
+{
+    static const char *const files[] = {"reference.cu", "baseline.cu", "template.cu"};
+    char *gpu = make_cuda();
+    struct problem_dir dir;
     struct err err = ERR_INIT;
-    assert_int_equal(file_make_dirs(gpu, &err), 0);
-    char *path = xasprintf("%s/problem.json", gpu);
-    write_text(path, json);
-    free(path);
-    path = xasprintf("%s/reference.c", gpu);
-    write_text(path, "c");
-    free(path);
+
+    (void)state;
+    put(gpu, "reference.c", "c");
     refused(gpu, ERR_NOT_FOUND, "reference.cu");
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        path = xasprintf("%s/%s", gpu, files[i]);
-        write_text(path, files[i]);
-        free(path);
+        put(gpu, files[i], files[i]);
     }
-    struct problem_dir dir;
     assert_int_equal(problem_dir_load(&dir, gpu, &err), 0);
     assert_string_equal((const char *)dir.reference.data, "reference.cu");
     assert_string_equal((const char *)dir.baseline.data, "baseline.cu");
     assert_string_equal((const char *)dir.template_source.data, "template.cu");
     problem_dir_release(&dir);
+    free(gpu);
+}
+
+// Of each source there is one file. Another reference, in whatever language, is another digest.
+static void reference_and_baseline_may_be_python(void **state)
+{
+    static const char python[] = "def reference(y): return y, y\n";
+    char *gpu = make_cuda();
+    struct problem_dir dir;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    put(gpu, "reference.cu", "reference.cu");
+    put(gpu, "baseline.cu", "baseline.cu");
+    put(gpu, "reference.py", python);
+    refused(gpu, ERR_INVALID, "gpu has both reference.cu and reference.py; keep the one");
+    put(gpu, "reference.cu", NULL);
+    assert_int_equal(problem_dir_load(&dir, gpu, &err), 0);
+    assert_string_equal((const char *)dir.reference.data, python);
+    assert_string_equal(dir.reference_name, "reference.py");
+    assert_string_equal(dir.baseline_name, "baseline.cu");
+    struct digest digest = digest_of(python, strlen(python));
+    assert_true(digest_equal(&dir.reference_digest, &digest));
+    problem_dir_release(&dir);
+    put(gpu, "reference.py", "y = 1\n");
+    refused(gpu, ERR_INVALID, "reference.py is not taken for Python: no line of it begins with");
+    put(gpu, "reference.py", "");
+    refused(gpu, ERR_INVALID, "reference.py");
+    put(gpu, "reference.py", NULL);
+    refused(gpu, ERR_NOT_FOUND, "reference.cu");
+    put(gpu, "reference.cu", "reference.cu");
+    put(gpu, "baseline.py", python);
+    refused(gpu, ERR_INVALID, "gpu has both baseline.cu and baseline.py; keep the one");
+    put(gpu, "baseline.cu", NULL);
+    assert_int_equal(problem_dir_load(&dir, gpu, &err), 0);
+    assert_string_equal(dir.reference_name, "reference.cu");
+    assert_string_equal(dir.baseline_name, "baseline.py");
+    problem_dir_release(&dir);
+    put(hill, "reference.py", python);
+    refused("hill", ERR_INVALID, "both reference.c and reference.py");
+    put(hill, "reference.py", NULL);
     free(gpu);
 }
 
@@ -257,6 +313,7 @@ int main(void)
         TEST(is_listed),
         TEST(template_and_readme_may_be_missing),
         TEST(cuda_sources_have_their_own_names),
+        TEST(reference_and_baseline_may_be_python),
         TEST(what_is_wrong_is_named),
         TEST(spec_of_a_measurement_names_all_sources),
     };

@@ -284,6 +284,113 @@ static void a_baseline_may_be_a_recording(void **state)
     trial_fails(trial, recorded("fk_scale_breaker", CANDIDATE), "the baseline");
 }
 
+static struct bytes reference(void (*damage)(struct cuda_recording *recording))
+{
+    struct problem *problem = parse_problem();
+    struct cuda_recording recording;
+
+    gpu_recording_reference(&recording, problem);
+    problem_free(problem);
+    if (damage) {
+        damage(&recording);
+    }
+    return gpu_recording_pack(&recording);
+}
+
+// Its inputs are where a candidate's are, and its results are what candidates are held against.
+static void a_reference_may_be_a_recording(void **state)
+{
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "noise=0.2");
+    trial_replace(&trial->plan.reference, reference(NULL));
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+    trial_becomes(trial, trial_kernel("fk_scale_fast30"), VERDICT_FASTER, "", false);
+    trial_becomes(trial, trial_kernel("fk_scale_wrong"), VERDICT_WRONG,
+                  "1 of 300 elements are outside", false);
+    trial_becomes(trial, trial_kernel("fk_scale_memo"), VERDICT_WRONG, "elements are outside",
+                  false);
+    trial_becomes(trial, recorded("fk_scale", CANDIDATE), VERDICT_EQUIVALENT, "", false);
+    trial_replace(&trial->plan.baseline, recorded("fk_scale", BASELINE));
+    trial_becomes(trial, recorded("fk_scale_fast30", CANDIDATE), VERDICT_FASTER, "", false);
+    // The baseline is run alone beside it, in the oracle's process.
+    trial_becomes(trial, recorded("fk_scale_killer", CANDIDATE), VERDICT_CRASH,
+                  "the baseline failed beside it and not alone", true);
+}
+
+// What is judged follows from the reference that the plan has, also in an oracle that had another.
+static void another_reference_takes_the_place_of_a_recorded_one(void **state)
+{
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "noise=0.2");
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+    trial_replace(&trial->plan.reference, reference(NULL));
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+    trial_replace(&trial->plan.reference, gpu_object("//@ launch fk_ref_copy grid=(1) block=(256) "
+                                                     "args=(x, y, y_scale, n)\n",
+                                                     "fk_ref_copy 8 8 8 4"));
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_WRONG, "elements are outside", false);
+    trial_replace(&trial->plan.reference, reference(NULL));
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+}
+
+static void scales_of_zero(struct cuda_recording *recording)
+{
+    for (size_t i = 0; i < recording->cases_count; i++) {
+        struct recorded_case *of = &recording->cases[i];
+        struct recorded_node *fill = gpu_recording_node(of, RECORDED_FILL);
+
+        fill->to = of->scales[1];
+        fill->width = 4;
+        fill->bytes = of->values[0] * sizeof(double);
+        gpu_recording_after(fill, of->nodes_count - 2);
+    }
+}
+
+static void of_another_case(struct cuda_recording *recording)
+{
+    recording->cases[1].values[0]++;
+}
+
+static void too_small(struct cuda_recording *recording)
+{
+    recording->cases[0].scales[1] += 8;
+    recording->cases[1].scales[1] += 8;
+}
+
+static void a_fault(struct cuda_recording *recording)
+{
+    uint64_t nowhere = 8;
+
+    memcpy(recording->cases[1].nodes[1].parameters.data, &nowhere, sizeof(nowhere));
+}
+
+// Where the error scale is 0 nothing but the exact value will do, which the baseline does not have.
+static void what_a_recorded_reference_does_wrong_blames_no_candidate(void **state)
+{
+    struct trial *trial = *state;
+    static const struct {
+        void (*damage)(struct cuda_recording *);
+        const char *words;
+    } row[] = {
+        {of_another_case, "the problem's reference: it was not recorded for this case"},
+        {too_small, "the problem's reference: what it gave as y is smaller than that"},
+        {a_fault,
+         "the problem's reference: fk_magnitude: it cannot be launched: CUDA_ERROR_ILLEGAL"},
+    };
+
+    trial_must_open(trial, "noise=0.2");
+    trial_replace(&trial->plan.reference, reference(scales_of_zero));
+    trial_fails(trial, trial_kernel("fk_scale"), "the baseline disagrees with the reference");
+    trial_replace(&trial->plan.reference, recorded("fk_scale", CANDIDATE));
+    trial_fails(trial, trial_kernel("fk_scale"), "a case is not one of the problem");
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        trial_replace(&trial->plan.reference, reference(row[i].damage));
+        trial_fails(trial, trial_kernel("fk_scale"), row[i].words);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, trial_set_up, trial_tear_down)
 
 int main(void)
@@ -299,6 +406,9 @@ int main(void)
         TEST(launches_that_nothing_orders_overlap),
         TEST(places_that_are_not_here_are_no_verdict),
         TEST(a_baseline_may_be_a_recording),
+        TEST(a_reference_may_be_a_recording),
+        TEST(another_reference_takes_the_place_of_a_recorded_one),
+        TEST(what_a_recorded_reference_does_wrong_blames_no_candidate),
     };
 
     return cmocka_run_group_tests(tests, trial_find_compiler, NULL);

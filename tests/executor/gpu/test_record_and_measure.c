@@ -124,6 +124,39 @@ static void what_overlaps_is_measured_so(void **state)
              VERDICT_SLOWER, "");
 }
 
+// A reference in Python, recorded like a candidate, holds every candidate against what it computes
+// of the inputs that this one has got.
+static void a_reference_in_python_judges(void **state)
+{
+    const struct both *both = *state;
+    struct recorder_fixture *f = both->recorder;
+    struct trial *trial = both->trial;
+    static const char *const source[] = {
+        "def reference(x, a):\n    y = x * a\n    return y, y.abs()\n",
+        "kept = {}\ndef reference(**known):\n    x, n = known['x'], known['n']\n"
+        "    if n not in kept: kept[n] = torch.tensor([known['a']] * n)\n"
+        "    y = x * known['a']\n    return [(y, kept[n])]\n",
+    };
+
+    trial_must_open(trial, "noise=0.2");
+    for (size_t i = 0; i < ARRAY_LEN(source); i++) {
+        char *whole = xasprintf("%s%s", HEAD, source[i]);
+
+        f->plan.role = COMPILE_REFERENCE;
+        recorder_becomes(f, whole, VERDICT_NONE, "");
+        free(whole);
+        trial_replace(&trial->plan.reference,
+                      bytes_copy(f->outcome.object.data, f->outcome.object.len));
+        f->plan.role = COMPILE_CANDIDATE;
+        trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+        trial_becomes(trial, trial_kernel("fk_scale_wrong"), VERDICT_WRONG,
+                      "1 of 300 elements are outside", false);
+        measured(both, SCALE LAUNCH, VERDICT_EQUIVALENT, "");
+        measured(both, SCALE "    torch.launch('fk_scale_zero', x, y, x.numel(), a)\n",
+                 VERDICT_WRONG, "elements are outside");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +167,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(variables_of_its_images_are_put_back, both_set_up,
                                         both_tear_down),
         cmocka_unit_test_setup_teardown(what_overlaps_is_measured_so, both_set_up, both_tear_down),
+        cmocka_unit_test_setup_teardown(a_reference_in_python_judges, both_set_up, both_tear_down),
     };
 
     return cmocka_run_group_tests(tests, trial_find_compiler, NULL);

@@ -1,5 +1,6 @@
 // The device, its memory, images and kernels.
 #include "tests/support/fake_capture/capture.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -252,7 +253,9 @@ size_t kernel_parameters(const char *name, size_t size[static PARAMETERS_MAX])
     const size_t usual[PARAMETERS_MAX] = {8, 8, 4, 4};
 
     memcpy(size, usual, sizeof(usual));
-    return is(name, "fk_scale") ? 4 : is(name, "fk_copy") ? 3 : 0;
+    return is(name, "fk_scale") || is(name, "fk_times")                               ? 4
+           : is(name, "fk_copy") || is(name, "fk_double") || is(name, "fk_magnitude") ? 3
+                                                                                      : 0;
 }
 
 CALL(cuFuncGetParamInfo, const struct function *function, size_t index, size_t *ret_at,
@@ -271,6 +274,21 @@ CALL(cuFuncGetParamInfo, const struct function *function, size_t index, size_t *
     return OK;
 }
 
+static void compute(const char *name, const void *x, void *y, int n, float a)
+{
+    for (int i = 0; i < n; i++) {
+        if (is(name, "fk_double")) {
+            ((double *)y)[i] = (double)((const float *)x)[i];
+        } else if (is(name, "fk_times")) {
+            ((double *)y)[i] = (double)a * ((const double *)x)[i];
+        } else if (is(name, "fk_magnitude")) {
+            ((double *)y)[i] = fabs(((const double *)x)[i]);
+        } else {
+            ((float *)y)[i] = a * ((const float *)x)[i];
+        }
+    }
+}
+
 static int run_kernel(const struct node *node)
 {
     const char *name = node->function->name;
@@ -282,22 +300,24 @@ static int run_kernel(const struct node *node)
         broken = ILLEGAL_ADDRESS;
         return broken;
     }
-    if (!is(name, "fk_scale") && !is(name, "fk_copy")) {
+    size_t size[PARAMETERS_MAX], count = kernel_parameters(name, size);
+    if (count == 0) {
         return OK;
     }
+    bool from_doubles = is(name, "fk_times") || is(name, "fk_magnitude");
+    bool doubles = from_doubles || is(name, "fk_double");
     memcpy(&x, node->value[0], sizeof(x));
     memcpy(&y, node->value[1], sizeof(y));
     memcpy(&n, node->value[2], sizeof(n));
-    if (is(name, "fk_scale")) {
+    if (count == 4) {
         memcpy(&a, node->value[3], sizeof(a));
     }
-    if (n < 0 || !memory_holds(x, 4 * (size_t)n) || !memory_holds(y, 4 * (size_t)n)) {
+    if (n < 0 || !memory_holds(x, (from_doubles ? 8 : 4) * (size_t)n) ||
+        !memory_holds(y, (doubles ? 8 : 4) * (size_t)n)) {
         broken = ILLEGAL_ADDRESS;
         return broken;
     }
-    for (int i = 0; i < n; i++) {
-        ((float *)(uintptr_t)y)[i] = a * ((const float *)(uintptr_t)x)[i];
-    }
+    compute(name, (const void *)(uintptr_t)x, (void *)(uintptr_t)y, n, a);
     return OK;
 }
 

@@ -34,6 +34,10 @@
 //   fk_scale(x, y, n, a)  y = a x        fk_ref_scale(x, y, y_scale, n, a)
 //   fk_copy(x, y, n)      y = x          fk_ref_copy(x, y, y_scale, n)
 //   fk_sum(x, y, n)       y[0] = sum     fk_ref_sum(x, y, y_scale, n)
+// and these are steps of references in Python, whose results are doubles:
+//   fk_double(x, y, n)    y = x, a float
+//   fk_times(x, y, n, a)  y = a x, a double
+//   fk_magnitude(x, y, n) y = |x|, a double
 // n is an int; a is a float, in a reference a double, whose results and scales are doubles. Takes
 // 20 us and 1 ns an element; what follows in the name changes that:
 //   _slowN       N % longer

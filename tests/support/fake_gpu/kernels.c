@@ -64,13 +64,14 @@ struct operation {
     bool scaled;  // it has the parameter a
     bool updates; // it also reads y
     bool one;     // it has one result
+    bool doubles; // a step of a recorded reference, see run_step
 };
 
 static const struct operation operations[] = {
-    {"axpy", true, true, false},
-    {"scale", true, false, false},
-    {"copy", false, false, false},
-    {"sum", false, false, true},
+    {"axpy", true, true, false, false},       {"scale", true, false, false, false},
+    {"copy", false, false, false, false},     {"sum", false, false, true, false},
+    {"double", false, false, false, true},    {"times", true, false, false, true},
+    {"magnitude", false, false, false, true},
 };
 
 // Finds the operation of a symbol, and where its suffixes begin.
@@ -142,6 +143,26 @@ static cu_result run_reference(const struct operation *op, void **parameters)
     }
     reference_values(op, x, y, n, a, out, scale);
     fake.stream->ns += 50000 + (uint64_t)n;
+    return CU_OK;
+}
+
+static cu_result run_step(const struct operation *op, void **parameters)
+{
+    const void *x = PARAMETER(const void *, 0);
+    double *y = PARAMETER(double *, 1);
+    bool widens = strcmp(op->word, "double") == 0;
+    int n = PARAMETER(int, 2);
+
+    if (n < 0 || !are_held((uint64_t)n, widens ? sizeof(float) : sizeof(double), x, NULL) ||
+        !are_held((uint64_t)n, sizeof(*y), y, NULL)) {
+        return breaks(CU_ILLEGAL_ADDRESS);
+    }
+    for (int i = 0; i < n; i++) {
+        double value = widens ? (double)((const float *)x)[i] : ((const double *)x)[i];
+
+        y[i] = widens ? value : op->scaled ? (double)PARAMETER(float, 3) * value : fabs(value);
+    }
+    fake.stream->ns += 20000 + (uint64_t)n;
     return CU_OK;
 }
 
@@ -308,6 +329,9 @@ cu_result fake_run(struct cu_function *function, const struct cu_launch *launch,
     const struct operation *op = find_operation(function->symbol, &reference, &suffixes);
     if (op && reference) {
         return run_reference(op, parameters);
+    }
+    if (op && op->doubles) {
+        return run_step(op, parameters);
     }
     if (strstr(suffixes, "_toobig")) {
         return CU_LAUNCH_OUT_OF_RESOURCES;

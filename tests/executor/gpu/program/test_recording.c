@@ -14,6 +14,7 @@
 struct fixture {
     struct problem *problem;
     struct cuda_recording recording;
+    enum manifest_role role;  // that it is checked for
     struct recorded_case *of; // its first case, of n = 2000
     struct recorded_node *launch;
 };
@@ -44,7 +45,7 @@ static void passes(struct fixture *f)
 {
     struct err err = ERR_INIT;
 
-    if (recording_check(&f->recording, f->problem, &err) != 0) {
+    if (recording_check(&f->recording, f->problem, f->role, &err) != 0) {
         fail_msg("%s", err.text);
     }
 }
@@ -52,7 +53,7 @@ static void passes(struct fixture *f)
 static void fails(struct fixture *f, const char *words)
 {
     struct err err = ERR_INIT;
-    int rc = recording_check(&f->recording, f->problem, &err);
+    int rc = recording_check(&f->recording, f->problem, f->role, &err);
 
     if (rc != ERR_INVALID || !strstr(err.text, words) ||
         strncmp(err.text, "the recording cannot be replayed: ", 34) != 0) {
@@ -233,6 +234,52 @@ static void a_case_is_found_by_its_parameters(void **state)
     assert_null(recording_find(&f->recording, f->problem, &shape));
 }
 
+// Cases of the same extents are told apart by other parameters, where a recording has these.
+static void a_case_is_found_by_its_numbers_too(void **state)
+{
+    struct fixture *f = *state;
+    struct shape_case shape = f->problem->bench[0];
+
+    f->of->numbers = xcalloc(1, sizeof(*f->of->numbers));
+    f->of->numbers_count = 1;
+    memcpy(f->of->numbers, &shape.f[1], sizeof(double));
+    passes(f);
+    assert_ptr_equal(recording_find(&f->recording, f->problem, &shape), f->of);
+    shape.f[1] = 3;
+    assert_null(recording_find(&f->recording, f->problem, &shape));
+    f->of->numbers = xrealloc(f->of->numbers, 2, sizeof(*f->of->numbers));
+    f->of->numbers[1] = 0;
+    f->of->numbers_count = 2;
+    fails(f, "a case is not one of the problem");
+}
+
+static void a_reference_has_expected_values_and_scales(void **state)
+{
+    struct fixture *f = *state;
+
+    f->role = MANIFEST_REFERENCE;
+    fails(f, "a case is not one of the problem"); // it is a candidate's
+    message_clear(&cuda_recording_message, &f->recording);
+    gpu_recording_reference(&f->recording, f->problem);
+    f->of = &f->recording.cases[0];
+    uint64_t begin = f->of->blocks[0].at, bytes = f->of->blocks[0].bytes;
+    const char *words = "the expected value of y or its error scale lies where it may not";
+    uint64_t *place[] = {&f->of->outputs[1], &f->of->scales[1]};
+    for (size_t i = 0; i < ARRAY_LEN(place); i++) {
+        refused(f, place[i], 0, words);
+        refused(f, place[i], f->of->tensors[1], words);
+        refused(f, place[i], begin + bytes, words);
+        refused(f, place[i], begin + bytes - 4, words);
+        refused(f, place[i], begin - 8, words);
+    }
+    refused(f, &f->of->outputs[0], begin, "the expected value of x");
+    refused(f, &f->of->scales[0], begin, "the expected value of x");
+    refused(f, &f->of->scales_count, 1, "a case is not one of the problem");
+    refused(f, &f->of->outputs_count, 1, "a case is not one of the problem");
+    f->role = MANIFEST_CANDIDATE;
+    fails(f, "a case is not one of the problem");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -246,6 +293,8 @@ int main(void)
         TEST(pieces_lie_in_their_block_in_order),
         TEST(a_case_is_one_of_the_problem),
         TEST(a_case_is_found_by_its_parameters),
+        TEST(a_case_is_found_by_its_numbers_too),
+        TEST(a_reference_has_expected_values_and_scales),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,28 @@ class Tensor:
              ctypes.c_size_t(self.numel() * self.dtype.size), current_stream())
         return self
 
+    def to(self, dtype, copy=False):
+        if dtype is self.dtype:
+            return self.clone() if copy else self
+        assert dtype is float64
+        if self.dtype is not float32:  # on the host, so not while launches are recorded
+            return empty(self.shape, dtype=dtype).write(self.tolist())
+        made = empty(self.shape, dtype=dtype)
+        launch("fk_double", self, made, self.numel())
+        return made
+
+    def __mul__(self, number):
+        assert self.dtype is float64
+        made = empty(self.shape, dtype=float64)
+        launch("fk_times", self, made, self.numel(), number)
+        return made
+
+    def abs(self):
+        assert self.dtype is float64
+        made = empty(self.shape, dtype=float64)
+        launch("fk_magnitude", self, made, self.numel())
+        return made
+
     def clone(self):
         return empty(self.shape, dtype=self.dtype).copy_(self)
 
@@ -139,7 +161,7 @@ class Tensor:
 
 def empty(shape, dtype=None, device="cuda", requires_grad=False):
     assert getattr(device, "type", device) in ("cuda", None) and not requires_grad
-    made = Tensor([shape] if isinstance(shape, int) else shape, dtype or float32, None)
+    made = Tensor([shape] if isinstance(shape, int) else shape, dtype or default[0], None)
     made.memory = Memory(made.numel() * made.dtype.size)
     return made
 
@@ -162,8 +184,15 @@ def cat(tensors, dim):
     return tensor([value for each in tensors for value in each.tolist()], tensors[0].dtype)
 
 
-def tensor(values, dtype=float32, device="cuda"):
+def tensor(values, dtype=None, device="cuda"):
     return empty(len(values), dtype, device).write(values)
+
+
+default = [float32]
+
+
+def set_default_dtype(dtype):
+    default[0] = dtype
 
 
 @contextlib.contextmanager

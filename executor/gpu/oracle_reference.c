@@ -1,0 +1,195 @@
+// Design note. One run of the problem's reference. The inputs of a sealed one are memory of the
+// oracle's own. A recorded one has every tensor where it was when it was recorded, which is where a
+// measurement has them, and leaves its results in memory of its own, from which they are copied.
+#include "common/clock.h"
+#include "executor/gpu/oracle_process.h"
+
+#define REFERENCE_NS (60 * NS_PER_S)  // limit of one run of the reference
+#define PLACE_LEAST ((size_t)1 << 16) // least bytes of memory for an output
+
+// Places the inputs of a sealed reference in memory of the oracle's own.
+static int place_inputs(struct oracle_process *p, const struct tensor_sizes *sizes,
+                        struct program_tensors *tensors, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
+        if (p->problem->tensor[t].direction != DIRECTION_OUT) {
+            tensors->tensor[t] = &p->input[t];
+            rc = guarded_buffer_place(&p->input[t], &p->gpu, sizes->bytes[t], err);
+        }
+    }
+    return rc;
+}
+
+int oracle_process_place(struct oracle_process *p, const struct tensor_sizes *sizes,
+                         struct guarded_buffer live[static PROBLEM_TENSOR_MAX],
+                         struct program_tensors *tensors, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
+        tensors->tensor[t] = &live[t];
+        rc = guarded_buffer_place_in(&live[t], &p->gpu.open, sizes->bytes[t], err);
+    }
+    return rc;
+}
+
+// Queues filling the inputs of the set.
+static int fill(struct oracle_process *p, const struct input_set *set,
+                const struct tensor_sizes *sizes, const struct program_tensors *tensors,
+                struct err *err)
+{
+    int rc = 0;
+
+    for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
+        if (p->problem->tensor[t].direction != DIRECTION_OUT) {
+            rc = input_set_fill(set, &p->gpu, p->problem, t, tensors->tensor[t], sizes, err);
+        }
+    }
+    return rc;
+}
+
+// Places one output. Memory that has to be made is larger than needed, so that others fit it later.
+static int place_output(struct oracle_process *p, struct expected *entry,
+                        struct guarded_buffer *buffer, size_t bytes, struct err *err)
+{
+    if (buffer->capacity < bytes) {
+        size_t room = PLACE_LEAST;
+
+        while (room < bytes) {
+            room += room / 2;
+        }
+        int rc = guarded_buffer_place(buffer, &p->gpu, room, err);
+        if (rc != 0) {
+            return rc;
+        }
+        entry->bytes += buffer->capacity;
+    }
+    return guarded_buffer_place(buffer, &p->gpu, bytes, err);
+}
+
+static int place_outputs(struct oracle_process *p, struct expected *entry,
+                         const struct tensor_sizes *sizes, struct program_tensors *tensors,
+                         struct err *err)
+{
+    for (size_t t = 0; t < p->problem->tensor_count; t++) {
+        if (p->problem->tensor[t].direction == DIRECTION_IN) {
+            continue;
+        }
+        size_t bytes = sizes->count[t] * sizeof(double);
+        tensors->expected[t] = &entry->value[t];
+        tensors->scale[t] = &entry->scale[t];
+        int rc = place_output(p, entry, &entry->value[t], bytes, err);
+        if (rc != 0) {
+            return rc;
+        }
+        rc = place_output(p, entry, &entry->scale[t], bytes, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int oracle_process_ready(struct oracle_process *p, struct program *program, struct err *err)
+{
+    struct gpu_zones scratch = {.count = 0};
+
+    if (!program_zones(program, false, &scratch)) {
+        return err_set(err, ERR_LIMIT, "more scratch areas than can be filled");
+    }
+    int rc = gpu_pattern_fill(&p->gpu, &scratch, 3, err);
+    return rc == 0 ? program_clear(program, err) : rc;
+}
+
+static int copy_result(struct oracle_process *p, const struct guarded_buffer *to,
+                       const struct guarded_buffer *from, struct err *err)
+{
+    return from->bytes > 0
+               ? gpu_check(&p->gpu,
+                           p->gpu.driver.copy(to->tensor, from->tensor, from->bytes, p->gpu.stream),
+                           "collecting what the reference computes", err)
+               : 0;
+}
+
+// Queues copying results that the reference leaves in memory of its own.
+static int collect(struct oracle_process *p, const struct program_tensors *tensors, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
+        rc = copy_result(p, tensors->expected[t], &p->reference->result[t], err);
+        if (rc == 0) {
+            rc = copy_result(p, tensors->scale[t], &p->reference->scale[t], err);
+        }
+    }
+    return rc;
+}
+
+// The outputs are poisoned first: what the reference does not write stays NaN, and no output equals
+// that but another NaN.
+static int queue_reference(struct oracle_process *p, const struct input_set *set,
+                           const struct program_tensors *tensors, struct err *err)
+{
+    int rc = program_prepare(p->reference, &set->shape, tensors, err);
+
+    for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
+        if (tensors->expected[t]) {
+            rc = guarded_buffer_poison(tensors->expected[t], &p->gpu, 1, err);
+        }
+        if (rc == 0 && tensors->scale[t]) {
+            rc = guarded_buffer_poison(tensors->scale[t], &p->gpu, 2, err);
+        }
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    rc = oracle_process_ready(p, p->reference, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = program_restore(p->reference, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = program_run(p->reference, err);
+    return rc == 0 ? collect(p, tensors, err) : rc;
+}
+
+static int run_reference(struct oracle_process *p, const struct input_set *set,
+                         const struct program_tensors *tensors, struct err *err)
+{
+    int rc = queue_reference(p, set, tensors, err);
+
+    if (rc != 0) {
+        return err_wrap(err, "the problem's reference");
+    }
+    char buf[256];
+    if (gpu_wait(&p->gpu, REFERENCE_NS) != GPU_DONE) {
+        return err_set(err, ERR_INVALID, "the problem's reference fails: %s",
+                       p->gpu.hung ? "it does not end" : gpu_result_text(&p->gpu, buf));
+    }
+    return 0;
+}
+
+int oracle_process_compute(struct oracle_process *p, const struct input_set *set,
+                           const struct tensor_sizes *sizes, struct expected *entry,
+                           struct err *err)
+{
+    struct program_tensors tensors = {.tensor = {NULL}};
+    struct guarded_buffer live[PROBLEM_TENSOR_MAX] = {{.base = 0}};
+
+    arena_rewind(&p->gpu.open, p->gpu.open_mark);
+    int rc = p->reference->memory ? oracle_process_place(p, sizes, live, &tensors, err)
+                                  : place_inputs(p, sizes, &tensors, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = fill(p, set, sizes, &tensors, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = place_outputs(p, entry, sizes, &tensors, err);
+    return rc == 0 ? run_reference(p, set, &tensors, err) : rc;
+}
