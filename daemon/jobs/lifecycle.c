@@ -239,6 +239,7 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
     const struct daemon_parts *parts = lifecycle->parts;
     struct compile_input input = setup_input(job->setup, COMPILE_CANDIDATE, &job->candidate);
 
+    input.unsealed = job->unsealed;
     log_event(LOG_WARNING, "object-missing job=%llu reason=\"%s\"", number(job), end->reason);
     compiler_forget(parts->compiler, &input);
     setup_forget_objects(job->setup);

@@ -190,7 +190,7 @@ def explain(error, recording):
     captured = "captur" in text.lower() or "cudaErrorStreamCapture" in text
     if recording and captured:
         return Refusal(REJECTED, f"{where}it reads a result on the host, waits for the GPU or does something else that cannot be recorded; "
-                                 "a recorded candidate only launches, whatever the values are", log)
+                                 "a recorded candidate only launches, whatever the values are", log, True)
     if "out of memory" in text.lower():
         return Refusal(CRASH, f"{where}it needs more memory of the GPU than it may have", log)
     faulty = isinstance(error, Failure) or "CUDA error" in text or "illegal" in text.lower()
