@@ -10,7 +10,7 @@
 // A speedup counts as an improvement from this log2 on: half a percent.
 #define IMPROVEMENT_MARGIN_LOG2 0.0072
 
-// Whether the candidate was measured, is correct, and is faster by the margin than the incumbent
+// Whether the candidate was measured, is correct and not barred, and is faster by the margin than the incumbent
 // that the decision about it saw. This is the event whose probability a forecast's P(improves) is.
 bool improvement_measured(const struct run_state_candidate *candidate);
 

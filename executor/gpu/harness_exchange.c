@@ -33,8 +33,7 @@ static int list_cases(struct gpu_harness *harness, size_t *ret_bytes, struct err
     int rc = 0;
 
     *ret_bytes = 0;
-    exchange->case_count =
-        gpu_cases(problem, COMPILE_CANDIDATE, harness->plan->hidden_seed, shape);
+    exchange->case_count = gpu_cases(problem, COMPILE_CANDIDATE, harness->plan->hidden_seed, shape);
     exchange->cases = xcalloc(exchange->case_count + 1, sizeof(*exchange->cases));
     for (size_t i = 0; i < exchange->case_count && rc == 0; i++) {
         struct record_case *of = &exchange->cases[i];
@@ -293,8 +292,8 @@ int gpu_exchange_ready(struct gpu_harness *harness, struct err *err)
 
     for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
         if (!tensor_is_input(&problem->tensor[t])) {
-            rc = guarded_buffer_poison(&harness->exchange->tensor[t], harness->gpu,
-                                       stats_entropy(), err);
+            rc = guarded_buffer_poison(&harness->exchange->tensor[t], harness->gpu, stats_entropy(),
+                                       err);
         }
     }
     return rc == 0 ? gpu_finish(harness->gpu, "preparing a launch", err) : rc;

@@ -24,10 +24,10 @@
 
 struct gpu_exchange {
     struct unsealed process;
-    bool ended;                                        // it has been closed
-    struct arena arena;                                // the shared memory, in one piece
-    struct guarded_buffer tensor[PROBLEM_TENSOR_MAX];  // of the placed case, in it
-    struct record_case *cases;                         // all cases of the candidate; owned
+    bool ended;                                       // it has been closed
+    struct arena arena;                               // the shared memory, in one piece
+    struct guarded_buffer tensor[PROBLEM_TENSOR_MAX]; // of the placed case, in it
+    struct record_case *cases;                        // all cases of the candidate; owned
     size_t case_count;
     struct gpu_zones guards; // all of the shared memory but the tensors
     uint64_t guard_key;      // of the pattern in it

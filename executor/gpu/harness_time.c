@@ -58,9 +58,9 @@ int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
     if (rc != 0) {
         return rc;
     }
-    *ret = (struct gpu_launch_time){.ns = harness->exchange ? harness->exchange->ns
-                                                            : (double)ms * 1e6,
-                                    .clock_hz = clock_between(first, first + STAMP_WORDS)};
+    *ret =
+        (struct gpu_launch_time){.ns = harness->exchange ? harness->exchange->ns : (double)ms * 1e6,
+                                 .clock_hz = clock_between(first, first + STAMP_WORDS)};
     if (arm == ARM_BASELINE) {
         harness->baseline_ns = fmax(harness->baseline_ns, ret->ns);
     }

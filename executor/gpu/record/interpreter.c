@@ -95,7 +95,8 @@ static void add_folder_of(struct sandbox *sandbox, const char *file)
     }
 }
 
-int interpreter_find(char python[static RECORDER_PATH_MAX], struct sandbox *sandbox, struct err *err)
+int interpreter_find(char python[static RECORDER_PATH_MAX], struct sandbox *sandbox,
+                     struct err *err)
 {
     struct strbuf text = STRBUF_INIT;
     int rc = read_folders(python, &text, err);

@@ -15,10 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SPIN_NS (20 * NS_PER_MS)     // for so long an answer is waited for without sleeping
-#define EMPTY_NS (60 * NS_PER_S)     // for an empty command; the first one makes the context
-#define END_SECONDS 20               // until the process has ended
-#define CPU_FACTOR 2                 // more than one thread may work
+#define SPIN_NS (20 * NS_PER_MS) // for so long an answer is waited for without sleeping
+#define EMPTY_NS (60 * NS_PER_S) // for an empty command; the first one makes the context
+#define END_SECONDS 20           // until the process has ended
+#define CPU_FACTOR 2             // more than one thread may work
 
 static int fail(struct unsealed_failure *ret, enum verdict verdict, char *reason_take)
 {
@@ -152,8 +152,7 @@ static int refused(struct unsealed *u, const unsigned char *data, size_t len,
 static int command(struct unsealed *u, enum unsealed_what what, uint32_t number, uint64_t limit_ns,
                    struct unsealed_failure *ret, struct err *err)
 {
-    struct unsealed_command message = {
-        .what = what, .number = number, .nonce = stats_entropy()};
+    struct unsealed_command message = {.what = what, .number = number, .nonce = stats_entropy()};
     uint64_t nonce = 0;
 
     if (u->socket < 0) {

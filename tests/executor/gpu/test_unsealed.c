@@ -182,7 +182,7 @@ static void inputs_and_what_lies_beside_tensors_are_looked_at(void **state)
     becomes(both, DECIDES LAUNCHES "    x.zero_()\n", VERDICT_WRONG, "changed its input x", false);
     becomes(both,
             DECIDES LAUNCHES "    import ctypes\n"
-                 "    ctypes.memset(y.data_ptr() + 4 * y.numel(), 1, 8)\n",
+                             "    ctypes.memset(y.data_ptr() + 4 * y.numel(), 1, 8)\n",
             VERDICT_WRONG, "wrote outside its tensors", false);
 }
 
