@@ -98,8 +98,8 @@ struct gpu_harness {
 // everything else is overwritten. They and measurement must outlive the use of the harness.
 MUST_CHECK int gpu_harness_open(struct gpu_harness *harness, struct measurement *measurement,
                                 struct err *err);
-// Releases everything except gpu, oracle and recorder. Also fine when gpu_harness_open was not called or
-// failed.
+// Releases everything except gpu, oracle and recorder. Also fine when gpu_harness_open was not
+// called or failed.
 void gpu_harness_release(struct gpu_harness *harness);
 
 // Initialises the data of a case, which owns nothing. *of must outlive it.

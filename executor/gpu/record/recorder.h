@@ -64,8 +64,8 @@ MUST_CHECK int recorder_ask(struct recorder *recorder, const struct bytes *reque
 
 // Has a candidate run in a process of its own, which is told by messages on *ret_socket what to do
 // (executor/gpu/unsealed/wire.h); the caller closes it. `memory` is a descriptor of memory of the
-// GPU, which stays the caller's, for the tensors. The recorder must be running. recorder_end_unsealed
-// follows.
+// GPU, which stays the caller's, for the tensors. The recorder must be running.
+// recorder_end_unsealed follows.
 MUST_CHECK int recorder_begin_unsealed(struct recorder *recorder, const struct bytes *request,
                                        int memory, int *ret_socket, struct err *err);
 // Waits for the end of the process, which comes when the socket has been closed or by itself. When

@@ -37,8 +37,8 @@ struct unsealed {
 
 // Starts the interpreter, where it is not running, and in it a process for this request, whose
 // memory for tensors is that of the descriptor. request->cpu_seconds is set here. The recorder
-// outlives it. unsealed_close follows in any case. ERR_UNSUPPORTED when this host has no interpreter
-// with PyTorch.
+// outlives it. unsealed_close follows in any case. ERR_UNSUPPORTED when this host has no
+// interpreter with PyTorch.
 MUST_CHECK int unsealed_open(struct unsealed *u, struct recorder *recorder,
                              const struct unsealed_plan *plan, struct record_request *request,
                              int memory, struct err *err);

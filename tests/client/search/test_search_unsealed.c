@@ -3,13 +3,15 @@
 #include "proto/verdict.h"
 #include "tests/client/search/search_fixture.h"
 
-static void search_hosted(struct fixture *f, const char *name, const char *option, const char *other,
-                   struct run_state *ret, struct kcast_result *ret_outcome)
+static void search_hosted(struct fixture *f, const char *name, const char *option,
+                          const char *other, struct run_state *ret,
+                          struct kcast_result *ret_outcome)
 {
     char *path = run_path(f, name);
-    const char *const argument[] = {"search", f->problem,  "--run", path,  "--seed",    "3",
-                                    "--json", "--policy",  "all",   "--candidates", "0", "--no-worker",
-                                    option,   option ? other : NULL, NULL};
+    const char *const argument[] = {
+        "search",   f->problem, "--run",        path, "--seed",      "3",    "--json",
+        "--policy", "all",      "--candidates", "0",  "--no-worker", option, option ? other : NULL,
+        NULL};
     fake_stop(&f->fake);
     fake_start_as(&f->fake, 7, own_url(), &(struct fake_behaviour){.hosted = true});
     collect(f, spawn(f, NULL, argument), ret_outcome);

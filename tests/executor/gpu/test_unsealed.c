@@ -1,4 +1,4 @@
-// Candidates that run unsealed, from their source to their verdict: which ones do, in the recorder's
+// Candidates that run unsealed, from source to verdict: which ones do, in the recorder's
 // jail with a stand-in for PyTorch and memory that the fake GPU shares, and what becomes of those
 // that fail or cheat. Times are those of this machine, so only what they cannot change is looked
 // at. Skipped without a compiler.
