@@ -21,6 +21,8 @@
 // has steps of 32 ns. Below SHORT_NS this makes up most of the spread.
 #define SHORT_NS 100000.0
 #define QUANTUM_NS 32.0
+#define ALONE_LAUNCHES 15
+#define ALONE_CONTENT ((uint64_t)1 << 33) // first content of the baseline alone
 
 // ---- start ----
 
@@ -201,6 +203,29 @@ static int end_block(void *machine, void *data, enum arm_index second, uint64_t 
     return rc;
 }
 
+static int alone(void *machine, void *data, double *ret_ns, struct err *err)
+{
+    struct gpu_harness *harness = machine;
+    double ns[ALONE_LAUNCHES];
+
+    *ret_ns = NAN;
+    if (!harness->exchange) {
+        return 0;
+    }
+    gpu_exchange_end(harness);
+    int rc = gpu_harness_place(harness, data, 1u << ARM_BASELINE, err);
+    for (size_t i = 0; i < ALONE_LAUNCHES && rc == 0; i++) {
+        struct gpu_launch_time time = {.ns = 0};
+
+        rc = gpu_harness_launch(harness, data, ARM_BASELINE, ALONE_CONTENT + i, &time, err);
+        ns[i] = time.ns;
+    }
+    if (rc == 0) {
+        *ret_ns = stats_median(ns, ALONE_LAUNCHES);
+    }
+    return rc;
+}
+
 // On a GPU the field `wall` of a launch holds the clock frequency.
 static enum block_state block_state(void *machine, const struct timing_block *block)
 {
@@ -283,6 +308,7 @@ const struct measure_ops measure_gpu = {
     .superblock = superblock,
     .launch = launch,
     .end_block = end_block,
+    .alone = alone,
     .block_state = block_state,
     .systematic = systematic,
     .peaks = peaks,

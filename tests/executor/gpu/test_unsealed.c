@@ -242,6 +242,31 @@ static void what_does_not_end_is_killed(void **state)
     both->trial->plan.host_seconds = PATIENCE;
 }
 
+// A baseline with so many launches that an interpreter is faster. When the candidate has ended it
+// is timed again, alone; if this machine had much else to do before, that says so.
+static void the_baseline_of_a_faster_one_is_timed_alone(void **state)
+{
+    const struct both *both = *state;
+    struct recorder_fixture *f = both->recorder;
+
+    f->plan.unsealed = false;
+    f->plan.role = COMPILE_BASELINE;
+    struct bytes slow = made(both, SCALE "    for _ in range(1500):\n    " LAUNCH);
+    f->plan.unsealed = true;
+    f->plan.role = COMPILE_CANDIDATE;
+    struct bytes usual = both->trial->plan.baseline;
+    both->trial->plan.baseline = slow;
+    const struct result *result = measured(both, DECIDES LAUNCHES);
+    bool hindered = result->verdict == VERDICT_QUARANTINED;
+
+    if (!hindered && result->verdict != VERDICT_FASTER) {
+        fail_msg("%s: %s", verdict_name(result->verdict), result->reason ? result->reason : "");
+    }
+    assert_true(!hindered || strstr(result->reason, "when that had ended"));
+    assert_false(both->trial->outcome.retire);
+    trial_replace(&both->trial->plan.baseline, usual);
+}
+
 static void a_plan_that_allows_none_runs_none(void **state)
 {
     const struct both *both = *state;
@@ -263,6 +288,7 @@ int main(void)
         cmocka_unit_test(inputs_and_what_lies_beside_tensors_are_looked_at),
         cmocka_unit_test(failures_are_the_candidates),
         cmocka_unit_test(what_does_not_end_is_killed),
+        cmocka_unit_test(the_baseline_of_a_faster_one_is_timed_alone),
         cmocka_unit_test(a_plan_that_allows_none_runs_none),
     };
 
