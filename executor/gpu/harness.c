@@ -1,6 +1,6 @@
 #include "common/clock.h"
 #include "common/mem.h"
-#include "executor/gpu/harness_exchange.h"
+#include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
 #include <math.h>
 #include <string.h>
@@ -117,7 +117,7 @@ void gpu_harness_release(struct gpu_harness *harness)
 {
     struct gpu *gpu = harness->gpu;
 
-    gpu_exchange_close(harness);
+    gpu_handover_close(harness);
     for (size_t arm = 0; arm < ARM_COUNT; arm++) {
         program_free(harness->arm[arm]);
     }
@@ -262,7 +262,7 @@ static int place(struct gpu_harness *harness, const struct gpu_case *data, unsig
     if (rc != 0) {
         return rc;
     }
-    rc = harness->exchange ? gpu_exchange_place(harness, data, err) : 0;
+    rc = harness->handover ? gpu_handover_place(harness, data, err) : 0;
     if (rc != 0) {
         return rc;
     }
@@ -273,8 +273,8 @@ static int place(struct gpu_harness *harness, const struct gpu_case *data, unsig
     rc = gpu_harness_refill(harness, err);
     // What is queued uses memory that the first launch closes.
     rc = rc == 0 ? gpu_finish(harness->gpu, "preparing the GPU's memory", err) : rc;
-    return rc == 0 && harness->exchange && (arms & 1u << ARM_CANDIDATE) != 0
-               ? gpu_exchange_enter(harness, data, err)
+    return rc == 0 && harness->handover && (arms & 1u << ARM_CANDIDATE) != 0
+               ? gpu_handover_enter(harness, data, err)
                : rc;
 }
 

@@ -61,7 +61,7 @@ struct gpu_launch_time {
     double clock_hz; // average clock of a multiprocessor during the launch; NaN: not known
 };
 
-struct gpu_exchange;
+struct gpu_handover;
 struct recorder;
 
 struct gpu_harness {
@@ -75,7 +75,7 @@ struct gpu_harness {
     struct guarded_buffer live[PROBLEM_TENSOR_MAX];    // what the programs work on
     struct guarded_buffer kept[2][PROBLEM_TENSOR_MAX]; // outputs of the second arm's last launches,
                                                        // on an even and on an odd content
-    struct gpu_exchange *exchange; // of a candidate that runs unsealed; NULL: it does not
+    struct gpu_handover *handover; // of a candidate that runs unsealed; NULL: it does not
     size_t values_end; // of the judge's arena, as far as values of device variables are in it
     const struct gpu_case *placed; // the case that the buffers are placed for; NULL: none
     unsigned arms;                 // that are placed, bits 1 << enum arm_index

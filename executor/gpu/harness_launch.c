@@ -18,7 +18,7 @@
 // poisoning, digesting and keeping outputs, 3 times their bytes at 2 to 4 TB/s; two changes of
 // access, 50 us together while what is kept is small; two waits and about ten short kernels, 60 us.
 #include "common/clock.h"
-#include "executor/gpu/harness_exchange.h"
+#include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
 #include <math.h>
 #include <stdio.h>
@@ -207,7 +207,7 @@ static int take_tensor(struct gpu_harness *harness, const struct gpu_case *data,
     struct gpu *gpu = harness->gpu;
 
     if (tensor->direction == DIRECTION_IN) {
-        return input_set_check(&set, gpu, harness->problem, t, gpu_exchange_input(harness, arm, t),
+        return input_set_check(&set, gpu, harness->problem, t, gpu_handover_input(harness, arm, t),
                                &data->sizes, WORD_INPUT + t, err);
     }
     int rc = guarded_buffer_digest(live, gpu, (int)tensor->dtype, harness->hash_key,
@@ -342,26 +342,26 @@ static int await(struct gpu_harness *harness, const struct gpu_case *data, enum 
 // inputs are copied to where the candidate sees them until there is a copy of the outputs where it
 // does not. The baseline's are copied as far, so that both have the same in their time. Before and
 // after that nothing is queued but the stamps.
-static int exchanged_launch(struct gpu_harness *harness, const struct gpu_case *data,
-                            enum arm_index arm, uint64_t content, bool timed, struct err *err)
+static int handed_over_launch(struct gpu_harness *harness, const struct gpu_case *data,
+                              enum arm_index arm, uint64_t content, bool timed, struct err *err)
 {
     uint64_t limit = limit_ns(harness, arm == ARM_CANDIDATE, !timed);
     int rc = stamp(harness, 0, err);
 
     rc = rc == 0 && timed ? set_caches(harness, err) : rc;
-    rc = rc == 0 ? gpu_exchange_ready(harness, err) : rc;
+    rc = rc == 0 ? gpu_handover_ready(harness, err) : rc;
     if (rc != 0) {
         return rc;
     }
     uint64_t begin = clock_now_ns(&clock_system);
-    rc = gpu_exchange_give(harness, err);
+    rc = gpu_handover_give(harness, err);
     if (rc == 0) {
-        rc = arm == ARM_CANDIDATE ? gpu_exchange_run(harness, data, limit, err)
+        rc = arm == ARM_CANDIDATE ? gpu_handover_run(harness, data, limit, err)
                                   : run_arm(harness, data, arm, err);
     }
-    rc = rc == 0 ? gpu_exchange_take(harness, arm, err) : rc;
+    rc = rc == 0 ? gpu_handover_take(harness, arm, err) : rc;
     rc = rc == 0 ? await(harness, data, arm, content, limit, err) : rc;
-    harness->exchange->ns = (double)(clock_now_ns(&clock_system) - begin);
+    harness->handover->ns = (double)(clock_now_ns(&clock_system) - begin);
     return rc == 0 ? stamp(harness, 1, err) : rc;
 }
 
@@ -376,7 +376,7 @@ static int run_sealed(struct gpu_harness *harness, const struct gpu_case *data, 
     }
     rc = prepare(harness, data, arm, content, err);
     if (rc == 0) {
-        rc = harness->exchange ? exchanged_launch(harness, data, arm, content, timed, err)
+        rc = harness->handover ? handed_over_launch(harness, data, arm, content, timed, err)
              : timed           ? timed_launch(harness, data, arm, err)
                                : untimed_launch(harness, data, arm, err);
     }

@@ -1,6 +1,6 @@
-// What one launch took, by events or by the clock of an exchange, and the clock of a multiprocessor
+// What one launch took, by events or by the clock of an handover, and the clock of a multiprocessor
 // meanwhile, by two stamps.
-#include "executor/gpu/harness_exchange.h"
+#include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
 #include <math.h>
 
@@ -50,7 +50,7 @@ int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
     float ms = 0;
     int rc = 0;
 
-    if (!harness->exchange) {
+    if (!harness->handover) {
         rc = gpu_check(harness->gpu,
                        harness->gpu->driver.event_elapsed(&ms, harness->begin, harness->end),
                        "reading events", err);
@@ -59,7 +59,7 @@ int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
         return rc;
     }
     *ret =
-        (struct gpu_launch_time){.ns = harness->exchange ? harness->exchange->ns : (double)ms * 1e6,
+        (struct gpu_launch_time){.ns = harness->handover ? harness->handover->ns : (double)ms * 1e6,
                                  .clock_hz = clock_between(first, first + STAMP_WORDS)};
     if (arm == ARM_BASELINE) {
         harness->baseline_ns = fmax(harness->baseline_ns, ret->ns);

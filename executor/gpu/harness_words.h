@@ -1,5 +1,5 @@
 // What the parts of the GPU harness share: harness.c, harness_launch.c, harness_time.c,
-// harness_check.c, harness_exchange.c and harness_memory.c. No other file includes this.
+// harness_check.c, harness_handover.c and harness_memory.c. No other file includes this.
 #ifndef EXECUTOR_GPU_HARNESS_WORDS_H
 #define EXECUTOR_GPU_HARNESS_WORDS_H
 
@@ -11,8 +11,8 @@
 #define WORD_INPUT (WORD_DIGEST + PROBLEM_TENSOR_MAX * 4) // changed places of each tensor
 #define WORD_GUARD (WORD_INPUT + PROBLEM_TENSOR_MAX)      // two words of gpu_pattern_check
 #define WORD_FLUSH (WORD_GUARD + 2)                       // changed words of the flushing memory
-#define WORD_EXCHANGE (WORD_FLUSH + 1)                    // two words of gpu_pattern_check
-#define WORD_COUNT (WORD_EXCHANGE + 2)
+#define WORD_HANDOVER (WORD_FLUSH + 1)                    // two words of gpu_pattern_check
+#define WORD_COUNT (WORD_HANDOVER + 2)
 #define HOST_STAMP WORD_COUNT // of host_words: the stamps, which are no result words
 #define STAMP_WORDS 4         // of each of the two stamps
 

@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "executor/fact_list.h"
-#include "executor/gpu/harness_exchange.h"
+#include "executor/gpu/harness_handover.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static int start(void *machine, const struct shape_case *hidden, size_t hidden_c
     if (rc != 0) {
         return rc;
     }
-    return harness->arm[ARM_CANDIDATE]->object.unsealed ? gpu_exchange_open(harness, err) : 0;
+    return harness->arm[ARM_CANDIDATE]->object.unsealed ? gpu_handover_open(harness, err) : 0;
 }
 
 static void close_harness(void *machine)
@@ -209,10 +209,10 @@ static int alone(void *machine, void *data, double *ret_ns, struct err *err)
     double ns[ALONE_LAUNCHES];
 
     *ret_ns = NAN;
-    if (!harness->exchange) {
+    if (!harness->handover) {
         return 0;
     }
-    gpu_exchange_end(harness);
+    gpu_handover_end(harness);
     int rc = gpu_harness_place(harness, data, 1u << ARM_BASELINE, err);
     for (size_t i = 0; i < ALONE_LAUNCHES && rc == 0; i++) {
         struct gpu_launch_time time = {.ns = 0};
@@ -278,9 +278,9 @@ static void outcome(void *machine, struct measure_outcome *ret)
 {
     struct gpu_harness *harness = machine;
     const struct program *candidate = harness->arm[ARM_CANDIDATE];
-    bool unsealed = harness->exchange;
+    bool unsealed = harness->handover;
 
-    gpu_exchange_end(harness);
+    gpu_handover_end(harness);
     ret->result->unsealed = unsealed;
     ret->result->trust = xstrdup(unsealed                         ? "unsealed"
                                  : candidate && candidate->memory ? "recorded"

@@ -6,7 +6,7 @@
 // what is measured.
 //
 // The object of a candidate that runs unsealed is a program without launches: whoever runs that
-// candidate has its process do it (executor/gpu/harness_exchange.h).
+// candidate has its process do it (executor/gpu/harness_handover.h).
 //
 // A failure that the source causes is not an error but PROGRAM_UNFIT with a sentence: the source
 // asks for more shared memory than there is, a kernel is missing, and the like.

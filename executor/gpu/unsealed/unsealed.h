@@ -1,5 +1,5 @@
 // The process of a candidate that runs unsealed: with its host code, in the recorder's jail, told
-// by messages what to do. The GPU harness uses it (executor/gpu/harness_exchange.c), which owns the
+// by messages what to do. The GPU harness uses it (executor/gpu/harness_handover.c), which owns the
 // memory that both see, the inputs, the clock and the comparison. Nothing that comes from this
 // process is believed but that it has answered; what an answer says is at most the sentence of its
 // own failure.

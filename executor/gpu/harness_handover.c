@@ -1,4 +1,4 @@
-#include "executor/gpu/harness_exchange.h"
+#include "executor/gpu/harness_handover.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/stats.h"
@@ -27,16 +27,16 @@ static int stop(struct gpu_harness *harness, struct unsealed_failure *why,
 // Lists the cases. *ret_bytes is what the tensors of the largest one take, from the first guard on.
 static int list_cases(struct gpu_harness *harness, size_t *ret_bytes, struct err *err)
 {
-    struct gpu_exchange *exchange = harness->exchange;
+    struct gpu_handover *handover = harness->handover;
     const struct problem *problem = harness->problem;
     struct shape_case shape[GPU_CASES_MAX];
     int rc = 0;
 
     *ret_bytes = 0;
-    exchange->case_count = gpu_cases(problem, COMPILE_CANDIDATE, harness->plan->hidden_seed, shape);
-    exchange->cases = xcalloc(exchange->case_count + 1, sizeof(*exchange->cases));
-    for (size_t i = 0; i < exchange->case_count && rc == 0; i++) {
-        struct record_case *of = &exchange->cases[i];
+    handover->case_count = gpu_cases(problem, COMPILE_CANDIDATE, harness->plan->hidden_seed, shape);
+    handover->cases = xcalloc(handover->case_count + 1, sizeof(*handover->cases));
+    for (size_t i = 0; i < handover->case_count && rc == 0; i++) {
+        struct record_case *of = &handover->cases[i];
         size_t placed = 0;
 
         of->shape = shape[i];
@@ -51,18 +51,18 @@ static int list_cases(struct gpu_harness *harness, size_t *ret_bytes, struct err
 
 static int make_memory(struct gpu_harness *harness, size_t bytes, struct err *err)
 {
-    struct gpu_exchange *exchange = harness->exchange;
+    struct gpu_handover *handover = harness->handover;
     struct gpu *gpu = harness->gpu;
-    int rc = arena_open(&exchange->arena, &gpu->driver, gpu->device, ARENA_EXCHANGE,
+    int rc = arena_open(&handover->arena, &gpu->driver, gpu->device, ARENA_HANDOVER,
                         bytes + GUARD_BYTES, err);
 
     if (rc != 0) {
         return rc;
     }
-    rc = arena_reach(&exchange->arena, bytes, err);
-    for (size_t i = 0; i < exchange->case_count; i++) {
+    rc = arena_reach(&handover->arena, bytes, err);
+    for (size_t i = 0; i < handover->case_count; i++) {
         for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-            exchange->cases[i].at[t] += exchange->arena.base;
+            handover->cases[i].at[t] += handover->arena.base;
         }
     }
     return rc;
@@ -70,7 +70,7 @@ static int make_memory(struct gpu_harness *harness, size_t bytes, struct err *er
 
 static int start_process(struct gpu_harness *harness, struct err *err)
 {
-    struct gpu_exchange *exchange = harness->exchange;
+    struct gpu_handover *handover = harness->handover;
     const struct cuda_object *object = &harness->arm[ARM_CANDIDATE]->object;
     const struct measure_plan *plan = harness->plan;
     struct gpu *gpu = harness->gpu;
@@ -79,22 +79,22 @@ static int start_process(struct gpu_harness *harness, struct err *err)
                                      .target = object->target,
                                      .device = gpu->uuid,
                                      .base = ARENA_RECORDED + ARENA_RECORDED_STEP,
-                                     .shared = exchange->arena.base,
-                                     .shared_bytes = exchange->arena.mapped,
-                                     .cases = exchange->cases,
-                                     .case_count = exchange->case_count};
+                                     .shared = handover->arena.base,
+                                     .shared_bytes = handover->arena.mapped,
+                                     .cases = handover->cases,
+                                     .case_count = handover->case_count};
     struct unsealed_plan limits = {.python = plan->python,
                                    .sandbox_off = plan->sandbox_off,
                                    .host_seconds = plan->host_seconds,
                                    .run_seconds = plan->max_seconds + plan->launch_seconds};
     int memory = -1;
-    int rc = gpu_check(gpu, arena_export(&exchange->arena, 0, &memory),
+    int rc = gpu_check(gpu, arena_export(&handover->arena, 0, &memory),
                        "sharing memory with an unsealed candidate", err);
 
     if (rc != 0) {
         return rc;
     }
-    rc = unsealed_open(&exchange->process, harness->recorder, &limits, &request, memory, err);
+    rc = unsealed_open(&handover->process, harness->recorder, &limits, &request, memory, err);
     close(memory);
     return rc;
 }
@@ -109,7 +109,7 @@ static int measure_empty(struct gpu_harness *harness, struct err *err)
     for (size_t i = 0; i <= OVERHEAD_RUNS && rc == 0; i++) {
         uint64_t begin = clock_now_ns(&clock_system);
 
-        rc = unsealed_empty(&harness->exchange->process, err);
+        rc = unsealed_empty(&harness->handover->process, err);
         ns[i] = (double)(clock_now_ns(&clock_system) - begin);
     }
     if (rc == 0) {
@@ -118,13 +118,13 @@ static int measure_empty(struct gpu_harness *harness, struct err *err)
     return rc;
 }
 
-int gpu_exchange_open(struct gpu_harness *harness, struct err *err)
+int gpu_handover_open(struct gpu_harness *harness, struct err *err)
 {
     if (!harness->recorder || !(harness->plan->host_seconds > 0)) {
         return err_set(err, ERR_INVALID, "the plan does not let a candidate run unsealed");
     }
-    harness->exchange = xcalloc(1, sizeof(*harness->exchange));
-    harness->exchange->process.socket = -1;
+    harness->handover = xcalloc(1, sizeof(*harness->handover));
+    harness->handover->process.socket = -1;
     size_t bytes;
     int rc = list_cases(harness, &bytes, err);
     if (rc != 0) {
@@ -143,34 +143,34 @@ int gpu_exchange_open(struct gpu_harness *harness, struct err *err)
         return rc;
     }
     struct unsealed_failure why;
-    rc = unsealed_begin(&harness->exchange->process, &why, err);
+    rc = unsealed_begin(&harness->handover->process, &why, err);
     return rc == UNSEALED_FAILED ? stop(harness, &why, NULL) : rc;
 }
 
-void gpu_exchange_end(struct gpu_harness *harness)
+void gpu_handover_end(struct gpu_harness *harness)
 {
-    struct gpu_exchange *exchange = harness->exchange;
+    struct gpu_handover *handover = harness->handover;
 
-    if (exchange && !exchange->ended) {
-        exchange->ended = true;
-        harness->retire = !unsealed_close(&exchange->process) || harness->retire;
+    if (handover && !handover->ended) {
+        handover->ended = true;
+        harness->retire = !unsealed_close(&handover->process) || harness->retire;
     }
 }
 
-void gpu_exchange_close(struct gpu_harness *harness)
+void gpu_handover_close(struct gpu_harness *harness)
 {
-    struct gpu_exchange *exchange = harness->exchange;
+    struct gpu_handover *handover = harness->handover;
 
-    if (!exchange) {
+    if (!handover) {
         return;
     }
-    gpu_exchange_end(harness);
+    gpu_handover_end(harness);
     if (!harness->gpu->hung && !harness->gpu->broken) {
-        arena_release(&exchange->arena);
+        arena_release(&handover->arena);
     }
-    free(exchange->cases);
-    free(exchange);
-    harness->exchange = NULL;
+    free(handover->cases);
+    free(handover);
+    harness->handover = NULL;
 }
 
 // ---- cases ----
@@ -191,10 +191,10 @@ static bool same_values(const struct problem *problem, const struct shape_case *
 static int find_case(const struct gpu_harness *harness, const struct gpu_case *data, size_t *ret,
                      struct err *err)
 {
-    const struct gpu_exchange *exchange = harness->exchange;
+    const struct gpu_handover *handover = harness->handover;
 
-    for (size_t i = 0; i < exchange->case_count; i++) {
-        if (same_values(harness->problem, &exchange->cases[i].shape, data->of->shape)) {
+    for (size_t i = 0; i < handover->case_count; i++) {
+        if (same_values(harness->problem, &handover->cases[i].shape, data->of->shape)) {
             *ret = i;
             return 0;
         }
@@ -205,24 +205,24 @@ static int find_case(const struct gpu_harness *harness, const struct gpu_case *d
 // Lists what lies between the tensors.
 static int list_guards(struct gpu_harness *harness, struct err *err)
 {
-    struct gpu_exchange *exchange = harness->exchange;
-    cu_pointer at = exchange->arena.base, end = at + exchange->arena.mapped;
+    struct gpu_handover *handover = harness->handover;
+    cu_pointer at = handover->arena.base, end = at + handover->arena.mapped;
     bool room = true;
 
-    exchange->guards = (struct gpu_zones){.count = 0};
+    handover->guards = (struct gpu_zones){.count = 0};
     for (size_t t = 0; t < harness->problem->tensor_count; t++) { // in the order of their addresses
-        const struct guarded_buffer *tensor = &exchange->tensor[t];
+        const struct guarded_buffer *tensor = &handover->tensor[t];
 
-        room = room && gpu_zones_add(&exchange->guards, at, tensor->tensor - at);
+        room = room && gpu_zones_add(&handover->guards, at, tensor->tensor - at);
         at = tensor->tensor + tensor->bytes;
     }
-    room = room && gpu_zones_add(&exchange->guards, at, end - at);
+    room = room && gpu_zones_add(&handover->guards, at, end - at);
     return room ? 0 : err_set(err, ERR_LIMIT, "more tensors than can be guarded");
 }
 
-int gpu_exchange_place(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
+int gpu_handover_place(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
 {
-    struct gpu_exchange *exchange = harness->exchange;
+    struct gpu_handover *handover = harness->handover;
     size_t number;
     int rc = find_case(harness, data, &number, err);
 
@@ -230,13 +230,13 @@ int gpu_exchange_place(struct gpu_harness *harness, const struct gpu_case *data,
         return rc;
     }
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        exchange->tensor[t] = (struct guarded_buffer){.tensor = exchange->cases[number].at[t],
+        handover->tensor[t] = (struct guarded_buffer){.tensor = handover->cases[number].at[t],
                                                       .bytes = data->sizes.bytes[t]};
     }
     return list_guards(harness, err);
 }
 
-int gpu_exchange_enter(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
+int gpu_handover_enter(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
 {
     struct unsealed_failure why;
     size_t number;
@@ -247,30 +247,30 @@ int gpu_exchange_enter(struct gpu_harness *harness, const struct gpu_case *data,
     }
     harness->inspected = false;
     harness->candidate_ran = true;
-    rc = unsealed_case(&harness->exchange->process, (uint32_t)number, &why, err);
+    rc = unsealed_case(&harness->handover->process, (uint32_t)number, &why, err);
     return rc == UNSEALED_FAILED ? stop(harness, &why, data) : rc;
 }
 
-int gpu_exchange_fill(struct gpu_harness *harness, struct err *err)
+int gpu_handover_fill(struct gpu_harness *harness, struct err *err)
 {
-    struct gpu_exchange *exchange = harness->exchange;
+    struct gpu_handover *handover = harness->handover;
 
-    exchange->guard_key = stats_entropy();
-    return gpu_pattern_fill(harness->gpu, &exchange->guards, exchange->guard_key, err);
+    handover->guard_key = stats_entropy();
+    return gpu_pattern_fill(harness->gpu, &handover->guards, handover->guard_key, err);
 }
 
-int gpu_exchange_check(struct gpu_harness *harness, struct err *err)
+int gpu_handover_check(struct gpu_harness *harness, struct err *err)
 {
-    const struct gpu_exchange *exchange = harness->exchange;
+    const struct gpu_handover *handover = harness->handover;
 
-    return gpu_pattern_check(harness->gpu, &exchange->guards, exchange->guard_key, WORD_EXCHANGE,
+    return gpu_pattern_check(harness->gpu, &handover->guards, handover->guard_key, WORD_HANDOVER,
                              err);
 }
 
-const struct guarded_buffer *gpu_exchange_input(const struct gpu_harness *harness,
+const struct guarded_buffer *gpu_handover_input(const struct gpu_harness *harness,
                                                 enum arm_index arm, size_t tensor)
 {
-    return harness->exchange && arm == ARM_CANDIDATE ? &harness->exchange->tensor[tensor]
+    return harness->handover && arm == ARM_CANDIDATE ? &harness->handover->tensor[tensor]
                                                      : &harness->live[tensor];
 }
 
@@ -282,37 +282,37 @@ static int copy(struct gpu_harness *harness, const struct guarded_buffer *to,
     struct gpu *gpu = harness->gpu;
 
     return gpu_check(gpu, gpu->driver.copy(to->tensor, from->tensor, from->bytes, gpu->stream),
-                     "exchanging a tensor", err);
+                     "handing a tensor over", err);
 }
 
-int gpu_exchange_ready(struct gpu_harness *harness, struct err *err)
+int gpu_handover_ready(struct gpu_harness *harness, struct err *err)
 {
     const struct problem *problem = harness->problem;
     int rc = 0;
 
     for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
         if (!tensor_is_input(&problem->tensor[t])) {
-            rc = guarded_buffer_poison(&harness->exchange->tensor[t], harness->gpu, stats_entropy(),
+            rc = guarded_buffer_poison(&harness->handover->tensor[t], harness->gpu, stats_entropy(),
                                        err);
         }
     }
     return rc == 0 ? gpu_finish(harness->gpu, "preparing a launch", err) : rc;
 }
 
-int gpu_exchange_give(struct gpu_harness *harness, struct err *err)
+int gpu_handover_give(struct gpu_harness *harness, struct err *err)
 {
     const struct problem *problem = harness->problem;
     int rc = 0;
 
     for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
         if (tensor_is_input(&problem->tensor[t])) {
-            rc = copy(harness, &harness->exchange->tensor[t], &harness->live[t], err);
+            rc = copy(harness, &harness->handover->tensor[t], &harness->live[t], err);
         }
     }
     return rc;
 }
 
-int gpu_exchange_run(struct gpu_harness *harness, const struct gpu_case *data, uint64_t limit_ns,
+int gpu_handover_run(struct gpu_harness *harness, const struct gpu_case *data, uint64_t limit_ns,
                      struct err *err)
 {
     struct unsealed_failure why;
@@ -323,18 +323,18 @@ int gpu_exchange_run(struct gpu_harness *harness, const struct gpu_case *data, u
     }
     harness->inspected = false;
     harness->candidate_ran = harness->candidate_here = true;
-    rc = unsealed_run(&harness->exchange->process, limit_ns, &why, err);
+    rc = unsealed_run(&harness->handover->process, limit_ns, &why, err);
     return rc == UNSEALED_FAILED ? stop(harness, &why, data) : rc;
 }
 
-int gpu_exchange_take(struct gpu_harness *harness, enum arm_index arm, struct err *err)
+int gpu_handover_take(struct gpu_harness *harness, enum arm_index arm, struct err *err)
 {
     const struct problem *problem = harness->problem;
     int rc = 0;
 
     for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
         const struct guarded_buffer *live = &harness->live[t];
-        const struct guarded_buffer *shared = &harness->exchange->tensor[t];
+        const struct guarded_buffer *shared = &harness->handover->tensor[t];
 
         if (tensor_is_output(&problem->tensor[t])) {
             rc = arm == ARM_CANDIDATE ? copy(harness, live, shared, err)

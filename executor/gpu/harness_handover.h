@@ -1,4 +1,4 @@
-// The exchange: how a candidate that runs unsealed gets its inputs and gives its outputs. Part of
+// The handover: how a candidate that runs unsealed gets its inputs and gives its outputs. Part of
 // the GPU harness, which alone calls it.
 //
 // Design note. Such a candidate has host code, and so a process of its own
@@ -16,13 +16,13 @@
 //
 // Between the shared tensors lies a pattern, as everywhere, whose key is none of the measurement's
 // random numbers.
-#ifndef EXECUTOR_GPU_HARNESS_EXCHANGE_H
-#define EXECUTOR_GPU_HARNESS_EXCHANGE_H
+#ifndef EXECUTOR_GPU_HARNESS_HANDOVER_H
+#define EXECUTOR_GPU_HARNESS_HANDOVER_H
 
 #include "executor/gpu/harness.h"
 #include "executor/gpu/unsealed/unsealed.h"
 
-struct gpu_exchange {
+struct gpu_handover {
     struct unsealed process;
     bool ended;                                       // it has been closed
     struct arena arena;                               // the shared memory, in one piece
@@ -37,35 +37,35 @@ struct gpu_exchange {
 // Functions that return int return 0, MEASURE_STOP or an error.
 
 // Makes the shared memory, starts the process, measures what an empty run takes (which becomes the
-// measurement's overhead), and has the process load the candidate. gpu_exchange_close follows in
+// measurement's overhead), and has the process load the candidate. gpu_handover_close follows in
 // any case.
-MUST_CHECK int gpu_exchange_open(struct gpu_harness *harness, struct err *err);
+MUST_CHECK int gpu_handover_open(struct gpu_harness *harness, struct err *err);
 // Ends the process, and sets harness->retire when that has left something behind. No effect without
-// an exchange, and the second time.
-void gpu_exchange_end(struct gpu_harness *harness);
-// Ends the process and frees everything. No effect without an exchange.
-void gpu_exchange_close(struct gpu_harness *harness);
+// an handover, and the second time.
+void gpu_handover_end(struct gpu_harness *harness);
+// Ends the process and frees everything. No effect without an handover.
+void gpu_handover_close(struct gpu_harness *harness);
 
 // Places the tensors of a case in the shared memory.
-MUST_CHECK int gpu_exchange_place(struct gpu_harness *harness, const struct gpu_case *data,
+MUST_CHECK int gpu_handover_place(struct gpu_harness *harness, const struct gpu_case *data,
                                   struct err *err);
 // Has the process prepare for the placed case. Nothing may be queued.
-MUST_CHECK int gpu_exchange_enter(struct gpu_harness *harness, const struct gpu_case *data,
+MUST_CHECK int gpu_handover_enter(struct gpu_harness *harness, const struct gpu_case *data,
                                   struct err *err);
 // Queues filling what lies between the tensors with the pattern of a new key.
-MUST_CHECK int gpu_exchange_fill(struct gpu_harness *harness, struct err *err);
-// Queues comparing it with that: the result words from WORD_EXCHANGE on.
-MUST_CHECK int gpu_exchange_check(struct gpu_harness *harness, struct err *err);
+MUST_CHECK int gpu_handover_fill(struct gpu_harness *harness, struct err *err);
+// Queues comparing it with that: the result words from WORD_HANDOVER on.
+MUST_CHECK int gpu_handover_check(struct gpu_harness *harness, struct err *err);
 // The tensor that an input of the arm's was read from: the shared one of the candidate's.
-const struct guarded_buffer *gpu_exchange_input(const struct gpu_harness *harness,
+const struct guarded_buffer *gpu_handover_input(const struct gpu_harness *harness,
                                                 enum arm_index arm, size_t tensor);
 
 // The parts of a launch: poisons the shared outputs and waits for all that is queued; queues
 // copying the inputs; waits for that and has the candidate run; queues copying the outputs.
-MUST_CHECK int gpu_exchange_ready(struct gpu_harness *harness, struct err *err);
-MUST_CHECK int gpu_exchange_give(struct gpu_harness *harness, struct err *err);
-MUST_CHECK int gpu_exchange_run(struct gpu_harness *harness, const struct gpu_case *data,
+MUST_CHECK int gpu_handover_ready(struct gpu_harness *harness, struct err *err);
+MUST_CHECK int gpu_handover_give(struct gpu_harness *harness, struct err *err);
+MUST_CHECK int gpu_handover_run(struct gpu_harness *harness, const struct gpu_case *data,
                                 uint64_t limit_ns, struct err *err);
-MUST_CHECK int gpu_exchange_take(struct gpu_harness *harness, enum arm_index arm, struct err *err);
+MUST_CHECK int gpu_handover_take(struct gpu_harness *harness, enum arm_index arm, struct err *err);
 
 #endif
