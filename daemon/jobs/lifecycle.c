@@ -253,7 +253,8 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
     lifecycle_admit(lifecycle, job);
 }
 
-// Keeps what people who watch want to know of the search: its problem and its best candidate.
+// Keeps what people who watch want to know of the search: its problem and its best candidate. One
+// that ran unsealed may be no record, and is none here.
 static void keep_best(struct counters_search *search, const struct job *job,
                       const struct run_end *end)
 {
@@ -264,7 +265,7 @@ static void keep_best(struct counters_search *search, const struct job *job,
         free(search->problem);
         search->problem = xstrdup(problem);
     }
-    if (result && result->speedup && verdict_is_ratio(result->verdict) &&
+    if (result && !result->unsealed && result->speedup && verdict_is_ratio(result->verdict) &&
         !(result->speedup->log2 <= search->best[0])) {
         search->best[0] = result->speedup->log2;
         search->best[1] = result->speedup->lo;

@@ -322,7 +322,7 @@ int gpu_handover_run(struct gpu_harness *harness, const struct gpu_case *data, u
         return rc;
     }
     harness->inspected = false;
-    harness->candidate_ran = harness->candidate_here = true;
+    harness->candidate_ran = true; // not `here`: it cannot reach what lies beside `live`
     rc = unsealed_run(&harness->handover->process, limit_ns, &why, err);
     return rc == UNSEALED_FAILED ? stop(harness, &why, data) : rc;
 }

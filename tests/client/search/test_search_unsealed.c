@@ -131,6 +131,34 @@ static void they_become_records_where_that_is_accepted(void **state)
     free(path);
 }
 
+// Measures the fastest candidate, and expects the words in what is printed.
+static void measure(struct fixture *f, int status, const char *option, const char *other,
+                    const char *words)
+{
+    char *source = xasprintf("%s/template.c", f->problem);
+    const char *const argument[] = {"measure", f->problem, source, "-DA=8", "-DB=4",
+                                    "-DC=1",   option,     other,  NULL};
+    struct kcast_result outcome;
+    collect(f, spawn(f, NULL, argument), &outcome);
+    assert_int_equal(outcome.status, status);
+    if (!strstr(outcome.out, words)) {
+        fail_msg("%s; expected: %s", outcome.out, words);
+    }
+    clear(&outcome);
+    free(source);
+}
+
+static void a_single_measurement_says_that_it_is_unsealed(void **state)
+{
+    struct fixture *f = *state;
+    fake_stop(&f->fake);
+    fake_start_as(&f->fake, 7, own_url(), &(struct fake_behaviour){.hosted = true});
+    measure(f, EXIT_NEGATIVE, NULL, NULL, ": rejected: ");
+    measure(f, 0, "--unsealed", NULL,
+            " the baseline (unsealed: timed with host code in its process) (baseline ");
+    measure(f, 0, "--unsealed", "--json", "\"unsealed\":true");
+}
+
 static void what_is_not_run_cannot_be_accepted(void **state)
 {
     struct fixture *f = *state;
@@ -151,6 +179,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_the_wish_they_are_rejected, set_up, tear_down),
         cmocka_unit_test_setup_teardown(they_are_measured_and_become_no_records, set_up, tear_down),
         cmocka_unit_test_setup_teardown(they_become_records_where_that_is_accepted, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_single_measurement_says_that_it_is_unsealed, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_run_cannot_be_accepted, set_up, tear_down),
     };
