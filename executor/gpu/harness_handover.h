@@ -41,9 +41,9 @@ struct gpu_handover {
 // any case.
 MUST_CHECK int gpu_handover_open(struct gpu_harness *harness, struct err *err);
 // Ends the process, and sets harness->retire when that has left something behind. No effect without
-// an handover, and the second time.
+// a handover, and the second time.
 void gpu_handover_end(struct gpu_harness *harness);
-// Ends the process and frees everything. No effect without an handover.
+// Ends the process and frees everything. No effect without a handover.
 void gpu_handover_close(struct gpu_harness *harness);
 
 // Places the tensors of a case in the shared memory.

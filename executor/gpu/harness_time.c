@@ -1,4 +1,4 @@
-// What one launch took, by events or by the clock of an handover, and the clock of a multiprocessor
+// What one launch took, by events or by the clock of a handover, and the clock of a multiprocessor
 // meanwhile, by two stamps.
 #include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
@@ -43,26 +43,37 @@ int gpu_harness_check_stamps(struct gpu_harness *harness, const struct gpu_case 
                          data->of->name);
 }
 
-int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
-                          struct gpu_launch_time *ret, struct err *err)
+// By the host's clock, in which the GPU also waits for the host and changes between two contexts:
+// the clock of a multiprocessor meanwhile says nothing.
+static int read_handover(const struct gpu_harness *harness, struct gpu_launch_time *ret)
+{
+    *ret = (struct gpu_launch_time){.ns = harness->handover->ns, .clock_hz = NAN};
+    return 0;
+}
+
+static int read_events(struct gpu_harness *harness, struct gpu_launch_time *ret, struct err *err)
 {
     const uint64_t *first = harness->gpu->host_words + HOST_STAMP;
     float ms = 0;
-    int rc = 0;
-
-    if (!harness->handover) {
-        rc = gpu_check(harness->gpu,
+    int rc = gpu_check(harness->gpu,
                        harness->gpu->driver.event_elapsed(&ms, harness->begin, harness->end),
                        "reading events", err);
-    }
+
     if (rc != 0) {
         return rc;
     }
-    *ret =
-        (struct gpu_launch_time){.ns = harness->handover ? harness->handover->ns : (double)ms * 1e6,
-                                 .clock_hz = clock_between(first, first + STAMP_WORDS)};
-    if (arm == ARM_BASELINE) {
+    *ret = (struct gpu_launch_time){.ns = (double)ms * 1e6,
+                                    .clock_hz = clock_between(first, first + STAMP_WORDS)};
+    return 0;
+}
+
+int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
+                          struct gpu_launch_time *ret, struct err *err)
+{
+    int rc = harness->handover ? read_handover(harness, ret) : read_events(harness, ret, err);
+
+    if (rc == 0 && arm == ARM_BASELINE) {
         harness->baseline_ns = fmax(harness->baseline_ns, ret->ns);
     }
-    return 0;
+    return rc;
 }
