@@ -308,7 +308,7 @@ INLINE := $(wildcard executor/recorder/inline/*.hpp)
 $(B)/executor/recorder/headers.py: $(INLINE) Makefile
 	@mkdir -p $(@D)
 	$(Q){ printf '\n\nHEADERS = {}\n' && for f in $(INLINE); do printf "HEADERS['%s'] = r'''" "$${f##*/}" && cat $$f && echo "'''" || exit 1; done; } >$@
-$(B)/executor/recorder/record.py: $(addprefix executor/recorder/,begin.py graph.py candidate.py reference.py) $(B)/executor/recorder/headers.py $(addprefix executor/recorder/,inline.py record.py serve.py)
+$(B)/executor/recorder/record.py: $(addprefix executor/recorder/,begin.py graph.py candidate.py reference.py) $(B)/executor/recorder/headers.py $(addprefix executor/recorder/,inline.py record.py run.py serve.py)
 	@mkdir -p $(@D)
 	$(Q)cat $^ >$@
 $(B)/executor/gpu/record/recorder.o: CPPFLAGS += -DRECORDER_LIBRARY_FILE='"$(B)/executor/recorder/recorder.so"' -DRECORDER_SCRIPT_FILE='"$(B)/executor/recorder/record.py"'

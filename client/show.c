@@ -154,7 +154,7 @@ json_t *show_result(const struct result *result)
     const struct estimate *speedup = verdict_is_ratio(result->verdict) ? result->speedup : NULL;
     double log2_value = speedup ? speedup->log2 : NAN;
     return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, "
-                     "s:o, s:b, s:o, s:o}",                                            //
+                     "s:o, s:b, s:b, s:o, s:o}",                                       //
                      "digest", show_digest(&result->candidate),                        //
                      "device", show_text(result->device),                              //
                      "class", show_text(result->device_class),                         //
@@ -171,6 +171,7 @@ json_t *show_result(const struct result *result)
                      "error_bound", show_number(result->error_bound),                  //
                      "seconds", show_accounts(result->seconds),                        //
                      "trust", show_text(result->trust),                                //
+                     "unsealed", (int)result->unsealed,                                //
                      "cached", (int)result->cached,                                    //
                      "seed", result->seed == 0 ? json_null() : show_u64(result->seed), //
                      "conditions", show_facts(result->conditions, result->conditions_count));

@@ -9,6 +9,9 @@
 #include <jansson.h>
 #include <stddef.h>
 
+// Stands behind the speedup or the verdict of a result that says of itself that it is unsealed.
+#define SHOW_UNSEALED " (unsealed: timed with host code in its process)"
+
 // Writes a speedup with its interval, "2.31x [2.28, 2.35]"; "-" for NULL or NaN.
 void show_speedup(const struct estimate *estimate, char *out, size_t size);
 // Writes a time, "850 ms", "41.2 s", "3m20s" or "2h05m"; "-" for NaN.

@@ -305,6 +305,7 @@ static struct daemon_limits limits_of(const struct daemon_config *config)
         .sandbox_off = config->sandbox_off,
         .exclusive = config->cores.exclusive,
         .share_gpus = config->share_gpus,
+        .no_unsealed = config->no_unsealed,
         .share_processes = config->share_processes,
     };
 }

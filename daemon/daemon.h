@@ -36,6 +36,7 @@ struct daemon_config {
     const char *python;             // the interpreter that records candidates in Python
     bool sandbox_off;               // for development: child processes are not confined
     bool share_gpus;                // other programs may use the GPUs during a measurement
+    bool no_unsealed;               // no candidate runs unsealed
     enum share_processes share_processes; // who may have the same process of a GPU
     // Called when the daemon serves at `url`.
     void (*on_ready)(void *owner, const char *url);

@@ -48,6 +48,7 @@ struct settings {
     bool parent_death;
     bool share_gpus;
     bool pageable_gpus;
+    bool no_unsealed;
     bool help;
     bool version;
 };
@@ -87,6 +88,9 @@ static const struct option_row option_table[] = {
     {"pageable-gpus", 0, OPTION_FLAG, AT(pageable_gpus), NULL, NULL, 0, 0, NULL,
      "use GPUs whose kernels can read the memory of kcast-exec, too; a candidate may then read how"
      " it is judged"},
+    {"no-unsealed", 0, OPTION_FLAG, AT(no_unsealed), NULL, NULL, 0, 0, NULL,
+     "refuse jobs that would have a candidate's host code run while it is measured; else it does"
+     " when a job asks for it (docs/security.md)"},
     {"share-processes", 0, OPTION_CHOICE, AT(share_processes), "WHO", "tenant", 0, 0,
      "all|tenant|search",
      "whose candidates may be measured by one process of a GPU, one after the other: what a GPU"
@@ -420,6 +424,7 @@ static int configure(struct daemon_config *config, struct settings *settings, st
     config->blobs_share = settings->blobs_share;
     config->page_max = fault_pages();
     config->share_gpus = settings->share_gpus;
+    config->no_unsealed = settings->no_unsealed;
     config->device_spec.pageable = settings->pageable_gpus;
     config->share_processes = share_processes_of(settings->share_processes);
     config->sandbox_off = strcmp(settings->sandbox, "off") == 0;

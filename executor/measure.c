@@ -6,9 +6,11 @@
 //   3. time it against the baseline on the benchmark cases, each launch on contents that its arm
 //      has never seen;
 //   4. compare its times with the floor, the least time that the machine's peak rates allow;
-//   5. if the plan asks for it, time the baseline against a copy of itself (the A/A control);
-//   6. describe the outcome.
-// The first failure of the candidate skips to step 6 with a verdict. An error ends the measurement
+//   5. where the candidate could do something beside the baseline, and seems to be faster, time the
+//      baseline alone and compare;
+//   6. if the plan asks for it, time the baseline against a copy of itself (the A/A control);
+//   7. describe the outcome.
+// The first failure of the candidate skips to step 7 with a verdict. An error ends the measurement
 // without an outcome.
 #include "executor/measure.h"
 #include "common/clock.h"
@@ -21,6 +23,9 @@
 #define HIDDEN_INDEX 1000 // index of the first hidden case; check cases begin at 0
 #define BENCH_INDEX 2000  // index of the first benchmark case
 #define FLOOR_SHARE 0.97  // a time below this share of the floor is not believed
+// A baseline that takes longer than this beside the candidate has been hindered.
+#define ALONE_SHARE 1.25
+#define ALONE_SLACK_NS 50000.0 // that the machine may need longer for a launch after another's
 #define CONTROL_LOOKS 3
 #define CONTROL_SHARE 0.25                  // of the plan's seconds, for the A/A control
 #define CONTROL_CONTENT ((uint64_t)1 << 32) // first content of the A/A control
@@ -217,6 +222,34 @@ static int check_floor(struct sequence *s)
     return 0;
 }
 
+// ---- the baseline alone ----
+
+// A candidate that seems to be faster may have made the baseline slower.
+static int check_alone(struct sequence *s, struct err *err)
+{
+    const struct paired_timing *timing = &s->comparison.timing;
+
+    if (!s->ops->alone || !(timing->combined.log2 > 0)) {
+        return 0;
+    }
+    for (size_t i = 0; i < timing->case_count; i++) {
+        const struct timed_case *timed = &timing->cases[i];
+        double alone = NAN, beside = paired_timing_first_median(timed);
+        int rc = s->ops->alone(s->machine, timed->of->data, &alone, err);
+
+        if (rc != 0) {
+            return rc;
+        }
+        if (beside > ALONE_SHARE * alone + ALONE_SLACK_NS) { // false for NaN
+            return measurement_stop(&s->measurement, VERDICT_QUARANTINED,
+                                    "the baseline took %.0f ns for %s beside the candidate, and "
+                                    "%.0f ns when that had ended",
+                                    beside, timed->of->name, alone);
+        }
+    }
+    return 0;
+}
+
 static int run_all(struct sequence *s, struct err *err)
 {
     int rc = s->ops->open(s->machine, &s->measurement, err);
@@ -241,6 +274,10 @@ static int run_all(struct sequence *s, struct err *err)
         return rc;
     }
     rc = check_floor(s);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = check_alone(s, err);
     if (rc != 0 || !s->measurement.plan->control) {
         return rc;
     }

@@ -64,6 +64,10 @@ struct measure_ops {
     // next). Called only when all four launches have succeeded.
     int (*end_block)(void *machine, void *data, enum arm_index second, uint64_t content,
                      unsigned judge, struct err *err);
+    // Times the baseline where the candidate can no longer do anything, in nanoseconds: the median
+    // of some launches. NaN: it could do nothing beside the baseline's launches, either. NULL: as
+    // if it were NaN. The candidate is not launched afterwards.
+    int (*alone)(void *machine, void *data, double *ret_ns, struct err *err);
     // Whether the block counts.
     enum block_state (*block_state)(void *machine, const struct timing_block *block);
     // Returns the standard deviation, in log2, of the error that more blocks do not reduce, for

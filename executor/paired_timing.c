@@ -201,6 +201,11 @@ double paired_timing_second_median(const struct timed_case *timed)
     return median_of(timed->second_ns, timed->launch_count);
 }
 
+double paired_timing_first_median(const struct timed_case *timed)
+{
+    return median_of(timed->first_ns, timed->launch_count);
+}
+
 // Short launches of a case that has ended as lost are not compared one by one, since the arms
 // differ by far more than what that is for, and there are few of them.
 static void estimate(struct paired_timing *paired_timing)

@@ -78,6 +78,8 @@ MUST_CHECK int paired_timing_run(struct paired_timing *paired_timing, struct err
 double paired_timing_median(const struct timed_case *timed);
 // Returns the median time of the second arm's counted launches, in nanoseconds.
 double paired_timing_second_median(const struct timed_case *timed);
+// The same of the first arm.
+double paired_timing_first_median(const struct timed_case *timed);
 // Returns the first case of which most blocks were void, NULL when there is none.
 const struct timed_case *paired_timing_disturbed(const struct paired_timing *paired_timing);
 

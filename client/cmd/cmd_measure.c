@@ -23,6 +23,7 @@ struct measure_options {
     char *defines;
     char *queue_class;
     bool fresh;
+    bool unsealed;
     uint64_t launches;
 };
 
@@ -41,6 +42,9 @@ static const struct option_row rows[] = {
      "interactive jobs go first while they are short, scavenge ones when nothing else waits"},
     {"fresh", 0, OPTION_FLAG, offsetof(struct measure_options, fresh), NULL, NULL, 0, 0, NULL,
      "measure again, with new inputs, whatever is known already"},
+    {"unsealed", 0, OPTION_FLAG, offsetof(struct measure_options, unsealed), NULL, NULL, 0, 0, NULL,
+     "measure with their host code candidates whose launches cannot be recorded; the result says "
+     "so (docs/security.md says what they could do)"},
     {0},
 };
 
@@ -109,6 +113,7 @@ static int measure_all(struct measuring *m, const struct problem_dir *dir,
         spec.device_class = options->device ? options->device
                                             : (char *)(uintptr_t)daemon_pool_class(m->daemon_pool);
         spec.fresh = options->fresh;
+        spec.unsealed = options->unsealed;
         spec.max_launches = options->launches;
         char key[32];
         snprintf(key, sizeof(key), "m%zu", i + 1);

@@ -43,6 +43,13 @@ static const struct option_row rows[] = {
         "ask programs and language models for N times the candidates that a batch takes; the "
         "worker compares their sources or asks a language model for their order, the best are "
         "compiled first and the others wait"),
+    SEARCH_ROW(offsetof(struct options, search), "unsealed", 0, OPTION_FLAG, unsealed, NULL, NULL,
+               0, 0, NULL,
+               "measure with their host code candidates whose launches cannot be recorded; they "
+               "are marked and become no records (docs/security.md says what they could do)"),
+    SEARCH_ROW(offsetof(struct options, search), "accept-unsealed", 0, OPTION_FLAG, accept_unsealed,
+               NULL, NULL, 0, 0, NULL,
+               "with --unsealed: let such candidates become records all the same"),
     {"warm", 0, OPTION_TEXT, offsetof(struct options, warm), "SPACE,…", NULL, 0, 0, NULL,
      "begin with what spaces of other devices or problems with the same parameters know, those of "
      "the same vendor first; \"worker\" stands for all that the worker has learnt of such; ten "
@@ -178,8 +185,11 @@ static int run_search(struct session *session, const void *own, char **argument,
     run_state_init(&run_state);
     struct run *run = NULL;
     int exit_code = EXIT_OK;
-    struct problem_dir dir;
-    int rc = problem_dir_load(&dir, argument[0], err);
+    struct problem_dir dir = {0};
+    int rc = search.accept_unsealed && !search.unsealed
+                 ? err_set(err, ERR_USAGE,
+                           "--accept-unsealed is for what --unsealed lets run; give both")
+                 : problem_dir_load(&dir, argument[0], err);
     if (rc != 0) {
         goto out;
     }

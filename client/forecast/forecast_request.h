@@ -25,7 +25,8 @@ void forecast_screening(const struct run_state *run_state, struct candidate_fact
                         size_t count, uint64_t visible, struct forecast_request *ret);
 void forecast_questions_free(struct forecast_request *request);
 
-// Whether the candidate has an outcome to tell: it was measured, or it did not compile.
+// Whether the candidate has an outcome to tell: it was measured, and not unsealed, or it did not
+// compile.
 bool forecast_teaches(const struct run_state_candidate *candidate);
 // Fills a message with at most max outcomes of candidates *next … last, and sets *next to the first
 // candidate that it did not look at. Strings are borrowed from the run state until

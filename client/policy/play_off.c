@@ -14,12 +14,14 @@
 
 // ---- who takes part ----
 
-// The best figure of a candidate that is correct; NULL: it has none.
+// The best figure of a candidate that is correct; NULL: it has none. One that ran unsealed has none
+// here: its times are of another clock than those of others, and it can be no baseline.
 static const struct estimate *figure_of(const struct run_state_candidate *candidate)
 {
     const struct result *result = candidate->record ? candidate->record : candidate->result;
-    bool right = result && verdict_is_ratio(result->verdict) && result->speedup &&
-                 isfinite(result->speedup->log2) && verdict_is_ratio(candidate->result->verdict);
+    bool right = result && !result->unsealed && verdict_is_ratio(result->verdict) &&
+                 result->speedup && isfinite(result->speedup->log2) &&
+                 verdict_is_ratio(candidate->result->verdict);
     return right ? result->speedup : NULL;
 }
 

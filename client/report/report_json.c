@@ -5,6 +5,7 @@
 #include "client/policy/false_omission.h"
 #include "client/report/report_text.h"
 #include "client/report/run_json.h"
+#include "client/report/run_unsealed.h"
 #include "client/report/run_width.h"
 #include "client/show.h"
 #include "proto/verdict.h"
@@ -57,6 +58,7 @@ static json_t *best_of(const struct report *report)
                         count((uint64_t)(report->best - report->run_state->candidate) + 1));
     json_object_set_new(ret, "name", text(report->best->proposed.name));
     json_object_set_new(ret, "source", show_digest(&report->best->proposed.source));
+    json_object_set_new(ret, "unsealed", json_boolean(report_result(report->best)->unsealed));
     set_speedup(ret, &report->speedup);
     return ret;
 }
@@ -165,6 +167,7 @@ static json_t *top_of(const struct report *report)
         json_object_set_new(row, "verdict", text(verdict_name(report_result(candidate)->verdict)));
         json_object_set_new(row, "replicated",
                             json_boolean(report_result(candidate) == candidate->record));
+        json_object_set_new(row, "unsealed", json_boolean(report_result(candidate)->unsealed));
         set_speedup(row, report_estimate(candidate));
         json_array_append_new(ret, row);
     }
@@ -220,6 +223,7 @@ void report_json(struct strbuf *out, const struct report *report)
     if (run_state->surveys > 0) { // reports of runs of before stay as they were
         json_object_set_new(object, "left", run_json_left(run_state));
     }
+    json_object_set_new(object, "unsealed", run_unsealed_json(run_state));
     if (run_state->play_off.candidates_count > 0) {
         json_object_set_new(object, "play_off", run_json_play_off(run_state));
     }

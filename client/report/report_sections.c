@@ -4,6 +4,7 @@
 #include "client/policy/guarantee.h"
 #include "client/policy/risk.h"
 #include "client/report/report_text.h"
+#include "client/report/run_unsealed.h"
 #include "common/version.h"
 #include <inttypes.h>
 #include <math.h>
@@ -137,8 +138,9 @@ static void add_best_row(struct strbuf *out, const struct report *report, const 
     text_add_speedup(out, estimate->lo);
     strbuf_adds(out, " to ");
     text_add_speedup(out, estimate->hi);
-    strbuf_addf(out, "</td><td class=\"still plain\">%s%s</td><td class=\"still plain\">",
-                verdict_name(result->verdict), result == candidate->record ? ", twice" : "");
+    strbuf_addf(out, "</td><td class=\"still plain\">%s%s%s</td><td class=\"still plain\">",
+                verdict_name(result->verdict), result == candidate->record ? ", twice" : "",
+                result->unsealed ? ", unsealed" : "");
     add_forecast_cell(out, candidate);
     strbuf_adds(out, "</td><td class=\"mono\">");
     report_add_params(out, candidate);
@@ -260,6 +262,13 @@ void report_section_fates(struct strbuf *out, const struct report_page *page)
         text_add_markup(out, left.text);
         strbuf_adds(out, ".");
     }
+    char *unsealed = run_unsealed_sentence(report->run_state);
+    if (unsealed) {
+        strbuf_adds(out, " Unsealed: ");
+        text_add_markup(out, unsealed);
+        strbuf_adds(out, ".");
+    }
+    free(unsealed);
     add_guarantee(out, report->run_state);
     add_trust(out, report->run_state);
     strbuf_adds(out, "</p>\n");

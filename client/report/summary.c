@@ -9,6 +9,7 @@
 #include "client/propose/generator_list.h"
 #include "client/report/run_counts.h"
 #include "client/report/run_json.h"
+#include "client/report/run_unsealed.h"
 #include "client/report/run_width.h"
 #include "client/run/wall_time.h"
 #include "client/show.h"
@@ -22,14 +23,16 @@
 
 #define DEVICES_SHOWN 16
 
-// The fastest candidate that was measured and is correct; NULL when there is none.
-static const struct run_state_candidate *find_fastest(const struct run_state *run_state)
+// The fastest candidate that was measured and is correct; NULL when there is none. Barred ones
+// count only when asked for.
+static const struct run_state_candidate *find_fastest(const struct run_state *run_state,
+                                                      bool barred)
 {
     const struct run_state_candidate *fastest = NULL;
     for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct run_state_candidate *candidate = &run_state->candidate[i];
         if (candidate->result && verdict_is_ratio(candidate->result->verdict) &&
-            candidate->result->speedup &&
+            candidate->result->speedup && (barred || !candidate->barred) &&
             (!fastest || candidate->result->speedup->log2 > fastest->result->speedup->log2)) {
             fastest = candidate;
         }
@@ -49,11 +52,11 @@ static json_t *best_object(const struct run_state *run_state)
         return json_null();
     }
     const struct estimate *speedup = best->record->speedup;
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "candidate",
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:b, s:o}", "candidate",
                      (json_int_t)best->proposed.candidate, "name", show_text(best->proposed.name),
                      "speedup", show_ratio(speedup->log2), "ci95", show_interval(speedup), "digest",
-                     show_digest(&best->proposed.source), "params",
-                     show_facts(best->proposed.params, best->proposed.params_count));
+                     show_digest(&best->proposed.source), "unsealed", (int)best->record->unsealed,
+                     "params", show_facts(best->proposed.params, best->proposed.params_count));
 }
 
 // The estimated and bounded share of discarded candidates that would have improved. This is
@@ -75,55 +78,58 @@ static json_t *make_object(const struct run_state *run_state, const char *path)
     struct run_counts counts = run_counts_of(run_state);
     return json_pack(
         "{s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}", //
-        "best", best_object(run_state),                                              //
-        "problem", run_state->started.problem,                                       //
-        "counts", run_counts_json(&counts),                                          //
-        "saving", show_number(counts.saving),                                        //
-        "considered", (json_int_t)run_state->considered,                             //
-        "compile_failed", (json_int_t)run_state->compile_failed,                     //
-        "forecast", (json_int_t)run_state->forecasts,                                //
-        "measured", (json_int_t)run_state->measured,                                 //
-        "audited", (json_int_t)run_state->audited,                                   //
-        "trusted", (json_int_t)run_state->trusted,                                   //
-        "reused", (json_int_t)run_state->reused,                                     //
-        "records", (json_int_t)run_state->records,                                   //
-        "device_seconds", show_number(run_state->device_seconds),                    //
-        "wall_seconds", show_number(run_state->wall_seconds),                        //
-        "reason", show_text(run_state->finish_reason),                               //
-        "run", path,                                                                 //
-        "risk", risk_object(run_state),                                              //
-        "guarantee", run_json_guarantee(run_state),                                  //
-        "trust", run_json_trust(run_state),                                          //
-        "left", run_json_left(run_state),                                            //
-        "play_off", run_json_play_off(run_state),                                    //
-        "generators", run_json_generators(run_state),                                //
-        "wall", run_json_wall(run_state),                                            //
-        "work", run_json_work(run_state),                                            //
-        "devices", run_json_devices(run_state),                                      //
-        "width", run_width_json(&run_state->started),                                //
-        "llm", "proposals", (json_int_t)run_state->proposals, "known",               //
-        (json_int_t)run_state->known, "input_tokens",                                //
-        (json_int_t)run_state->input_tokens, "output_tokens",                        //
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:f}}", //
+        "best", best_object(run_state),                                                   //
+        "problem", run_state->started.problem,                                            //
+        "counts", run_counts_json(&counts),                                               //
+        "saving", show_number(counts.saving),                                             //
+        "considered", (json_int_t)run_state->considered,                                  //
+        "compile_failed", (json_int_t)run_state->compile_failed,                          //
+        "forecast", (json_int_t)run_state->forecasts,                                     //
+        "measured", (json_int_t)run_state->measured,                                      //
+        "audited", (json_int_t)run_state->audited,                                        //
+        "trusted", (json_int_t)run_state->trusted,                                        //
+        "reused", (json_int_t)run_state->reused,                                          //
+        "records", (json_int_t)run_state->records,                                        //
+        "device_seconds", show_number(run_state->device_seconds),                         //
+        "wall_seconds", show_number(run_state->wall_seconds),                             //
+        "reason", show_text(run_state->finish_reason),                                    //
+        "run", path,                                                                      //
+        "risk", risk_object(run_state),                                                   //
+        "guarantee", run_json_guarantee(run_state),                                       //
+        "trust", run_json_trust(run_state),                                               //
+        "left", run_json_left(run_state),                                                 //
+        "unsealed", run_unsealed_json(run_state),                                         //
+        "play_off", run_json_play_off(run_state),                                         //
+        "generators", run_json_generators(run_state),                                     //
+        "wall", run_json_wall(run_state),                                                 //
+        "work", run_json_work(run_state),                                                 //
+        "devices", run_json_devices(run_state),                                           //
+        "width", run_width_json(&run_state->started),                                     //
+        "llm", "proposals", (json_int_t)run_state->proposals, "known",                    //
+        (json_int_t)run_state->known, "input_tokens",                                     //
+        (json_int_t)run_state->input_tokens, "output_tokens",                             //
         (json_int_t)run_state->output_tokens, "cost", run_state->model_cost);
 }
 
 static void describe_best(const struct run_state *run_state, struct strbuf *out)
 {
     const struct run_state_candidate *best = run_state_best(run_state),
-                                     *fastest = find_fastest(run_state);
+                                     *fastest = find_fastest(run_state, false);
     char text[64];
     if (best) {
         show_speedup(best->record->speedup, text, sizeof(text));
-        strbuf_addf(out, "candidate %llu (%s), %s the baseline",
-                    (unsigned long long)best->proposed.candidate, name_of(best), text);
+        strbuf_addf(out, "candidate %llu (%s), %s the baseline%s",
+                    (unsigned long long)best->proposed.candidate, name_of(best), text,
+                    best->record->unsealed ? SHOW_UNSEALED : "");
     } else if (fastest) {
         show_speedup(fastest->result->speedup, text, sizeof(text));
         strbuf_addf(out,
                     "nothing faster than the baseline; candidate %llu (%s) came nearest with %s",
                     (unsigned long long)fastest->proposed.candidate, name_of(fastest), text);
     } else {
-        strbuf_adds(out, "no candidate was correct");
+        strbuf_adds(out, find_fastest(run_state, true) ? "only candidates that ran unsealed"
+                                                       : "no candidate was correct");
     }
 }
 
@@ -198,6 +204,15 @@ static void print_play_off(const struct run_state *run_state)
                          seconds, limit ? ", of " : "", limit ? most : "", limit ? " left" : "");
     }
     strbuf_release(&text);
+}
+
+static void print_unsealed(const struct run_state *run_state)
+{
+    char *sentence = run_unsealed_sentence(run_state);
+    if (sentence) {
+        printable_printf(stdout, "unsealed    %s\n", sentence);
+    }
+    free(sentence);
 }
 
 static void print_guarantee(const struct run_state *run_state)
@@ -308,6 +323,7 @@ static void print_table(const struct run_state *run_state, const char *path)
     print_counts(run_state);
     print_generators(run_state);
     print_play_off(run_state);
+    print_unsealed(run_state);
     print_guarantee(run_state);
     print_trust(run_state);
     if (missed.discarded > 0) {
@@ -358,7 +374,7 @@ int summary_print(const struct session_options *options, const struct run_state 
         printable_printf(stderr, "kcast: %s\n", strbuf_text(&text));
     }
     strbuf_release(&text);
-    return find_fastest(run_state) ? EXIT_OK : EXIT_NEGATIVE;
+    return find_fastest(run_state, true) ? EXIT_OK : EXIT_NEGATIVE;
 }
 
 void summary_print_resume(const struct session_options *options, const char *path)

@@ -7,7 +7,7 @@ bool improvement_measured(const struct run_state_candidate *candidate)
 {
     const struct result *result = candidate->result;
     double incumbent = candidate->decided.incumbent_log2;
-    return result && verdict_is_ratio(result->verdict) && result->speedup &&
+    return result && !candidate->barred && verdict_is_ratio(result->verdict) && result->speedup &&
            isfinite(result->speedup->log2) &&
            result->speedup->log2 > (isfinite(incumbent) ? incumbent : 0) + IMPROVEMENT_MARGIN_LOG2;
 }

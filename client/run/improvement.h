@@ -10,8 +10,9 @@
 // A speedup counts as an improvement from this log2 on: half a percent.
 #define IMPROVEMENT_MARGIN_LOG2 0.0072
 
-// Whether the candidate was measured, is correct, and is faster by the margin than the incumbent
-// that the decision about it saw. This is the event whose probability a forecast's P(improves) is.
+// Whether the candidate was measured, is correct and not barred, and is faster by the margin than
+// the incumbent that the decision about it saw. This is the event whose probability a forecast's
+// P(improves) is.
 bool improvement_measured(const struct run_state_candidate *candidate);
 
 // The log2 by which the candidate raised the incumbent when it became the incumbent; NaN when it

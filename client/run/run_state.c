@@ -295,6 +295,8 @@ static int apply_measured(struct run_state *run_state, struct run_measured *even
     if (!result) {
         return 0;
     }
+    candidate->barred =
+        candidate->barred || (result->unsealed && !run_state->started.accept_unsealed);
     if (record) {
         candidate->record = result;
         run_state->records++;
@@ -319,6 +321,10 @@ static int apply_incumbent(struct run_state *run_state, struct run_incumbent *ev
     if (!candidate->record) {
         return err_set(err, ERR_CORRUPT,
                        "candidate %llu becomes the incumbent without a replication", ID(event));
+    }
+    if (candidate->barred) {
+        return err_set(err, ERR_CORRUPT,
+                       "candidate %llu becomes the incumbent although it ran unsealed", ID(event));
     }
     run_state->incumbent = xrealloc(run_state->incumbent, run_state->incumbent_count + 1,
                                     sizeof(*run_state->incumbent));

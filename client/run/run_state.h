@@ -20,6 +20,7 @@ struct run_state_candidate {
     struct run_decided decided;   // decision is 0 until one was made
     struct result *result;        // first measurement (search or audit); NULL until then
     struct result *record;        // replication, measured in a fresh process; NULL until then
+    bool barred;                  // it ran unsealed, which this search accepts for no record
     bool given_up;                // the daemon gave the job up, so there is no result
     double drawn_before; // probability of having been drawn as an audit at an end before the last
                          // extension; 0: it was not drawn then

@@ -130,6 +130,7 @@ void pipeline_job_spec(const struct pipeline *p, uint64_t id, enum job_kind kind
         .precision_log2 = NAN,
         // What a forecast needs comes first, and the rest with the measurement, if there is one.
         .features_only = kind == JOB_COMPILE && !p->forecasts->absent,
+        .unsealed = started->unsealed,
         .no_machine_code = kind == JOB_MEASURE || (p->forecasts->absent && !started->machine_code),
     };
     if (kind == JOB_MEASURE) {

@@ -117,7 +117,7 @@ void pipeline_replicate(struct pipeline *p, uint64_t id)
 static bool is_confirmed(const struct run_state_candidate *candidate, double incumbent)
 {
     const struct result *first = candidate->result, *second = candidate->record;
-    if (!second || !verdict_is_ratio(second->verdict) || !second->speedup) {
+    if (!second || candidate->barred || !verdict_is_ratio(second->verdict) || !second->speedup) {
         return false;
     }
     double half_widths =
@@ -185,7 +185,7 @@ uint64_t pipeline_find_contender(const struct pipeline *p, uint64_t first, uint6
         const struct run_state_candidate *candidate = candidate_of(p, id);
         const struct result *result = candidate->result;
         if (contender_of(candidate) == which && result && verdict_is_ratio(result->verdict) &&
-            result->speedup && !candidate->record && !candidate->given_up &&
+            result->speedup && !candidate->record && !candidate->given_up && !candidate->barred &&
             result->speedup->log2 > best) {
             best = result->speedup->log2;
             contender = id;

@@ -87,6 +87,8 @@ static int fill_started(struct run_started *started, const struct generator_list
         .weight = options->weight > 0 ? options->weight : NAN,
         .hard_seconds = options->hard_ns > 0 ? clock_seconds(options->hard_ns) : NAN,
         .queue_class = in,
+        .unsealed = options->unsealed,
+        .accept_unsealed = options->accept_unsealed,
         .machine_code = options->machine_code,
         .exec_jobs = options->exec_jobs,
         .surplus = options->surplus,

@@ -42,6 +42,7 @@ struct search_options {
     uint64_t surplus;                // proposals that are asked for, times what a batch takes
     uint64_t exec_ns;                // after which such a program is killed
     uint64_t play_off;               // candidates of the play-off; 0: none
+    bool unsealed, accept_unsealed;  // candidates may run unsealed, and then be records
     bool machine_code;               // features of machine code without a worker, too
     const struct bytes *warm;        // text of client/propose/warm.h, no option; NULL: none
 };

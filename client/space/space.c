@@ -330,8 +330,10 @@ double space_log2(const struct space_candidate *candidate)
 {
     const struct result *result = candidate->record ? candidate->record : candidate->result;
 
-    return result && verdict_is_ratio(result->verdict) && result->speedup ? result->speedup->log2
-                                                                          : NAN;
+    // The times of an unsealed one are of another clock than those of the others.
+    return result && !result->unsealed && verdict_is_ratio(result->verdict) && result->speedup
+               ? result->speedup->log2
+               : NAN;
 }
 
 double space_best_log2(const struct space *space)

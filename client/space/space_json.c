@@ -19,7 +19,7 @@ void space_json_candidate(struct strbuf *out, const struct space *space, size_t 
     const struct result *result = c->record ? c->record : c->result;
     uint64_t verdict = result ? result->verdict : c->compiled->verdict;
     const char *reason = result ? result->reason : c->compiled->reason;
-    const struct estimate *speedup = result && verdict_is_ratio(verdict) ? result->speedup : NULL;
+    const struct estimate *speedup = isnan(space_log2(c)) ? NULL : result->speedup;
     json_t *object = json_object();
 
     json_object_set_new(object, "candidate", json_integer((json_int_t)i + 1));

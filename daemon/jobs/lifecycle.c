@@ -239,6 +239,7 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
     const struct daemon_parts *parts = lifecycle->parts;
     struct compile_input input = setup_input(job->setup, COMPILE_CANDIDATE, &job->candidate);
 
+    input.unsealed = job->unsealed;
     log_event(LOG_WARNING, "object-missing job=%llu reason=\"%s\"", number(job), end->reason);
     compiler_forget(parts->compiler, &input);
     setup_forget_objects(job->setup, &job->candidate);
@@ -252,7 +253,8 @@ static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
     lifecycle_admit(lifecycle, job);
 }
 
-// Keeps what people who watch want to know of the search: its problem and its best candidate.
+// Keeps what people who watch want to know of the search: its problem and its best candidate. One
+// that ran unsealed may be no record, and is none here.
 static void keep_best(struct counters_search *search, const struct job *job,
                       const struct run_end *end)
 {
@@ -263,7 +265,7 @@ static void keep_best(struct counters_search *search, const struct job *job,
         free(search->problem);
         search->problem = xstrdup(problem);
     }
-    if (result && result->speedup && verdict_is_ratio(result->verdict) &&
+    if (result && !result->unsealed && result->speedup && verdict_is_ratio(result->verdict) &&
         !(result->speedup->log2 <= search->best[0])) {
         search->best[0] = result->speedup->log2;
         search->best[1] = result->speedup->lo;

@@ -140,6 +140,7 @@ static void request(struct preparation *preparation, enum compile_role role)
     input.fresh = role == COMPILE_CANDIDATE && job->fresh && job->kind == JOB_COMPILE;
     input.features_only = job->kind == JOB_COMPILE && job->features_only;
     input.machine_code = role == COMPILE_CANDIDATE && !job->no_machine_code;
+    input.unsealed = role == COMPILE_CANDIDATE && job->unsealed;
     preparation->request[role].on_done = on_compiled;
     preparation->request[role].owner = preparation;
     preparation->pending++;

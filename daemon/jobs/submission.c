@@ -102,7 +102,7 @@ static bool out_of_range(double x, double low, double high)
     return !isnan(x) && !(x >= low && x <= high);
 }
 
-static int check(const struct submit *submit, const struct devices *devices, struct err *err)
+static int check(const struct submit *submit, const struct daemon_parts *parts, struct err *err)
 {
     const struct job_spec *spec = submit->spec;
 
@@ -120,6 +120,11 @@ static int check(const struct submit *submit, const struct devices *devices, str
         (digest_is_zero(&spec->reference) || digest_is_zero(&spec->baseline))) {
         return err_set(err, ERR_INVALID, "to measure takes a reference and a baseline");
     }
+    if (spec->unsealed && parts->limits.no_unsealed) {
+        return err_set(err, ERR_DENIED,
+                       "this daemon lets no candidate run unsealed (kcastd --no-unsealed); submit "
+                       "it without --unsealed");
+    }
     if (out_of_range(spec->anchor_log2, -LOG2_MAX, LOG2_MAX) ||
         out_of_range(spec->precision_log2, 1e-6, 1) ||
         out_of_range(spec->max_seconds, 1e-3, MAX_SECONDS_MAX)) {
@@ -134,7 +139,7 @@ static int check(const struct submit *submit, const struct devices *devices, str
     }
     struct device_class *device_class;
     return spec->device_class
-               ? devices_choose(&device_class, devices, spec->device_class, NULL, err)
+               ? devices_choose(&device_class, parts->devices, spec->device_class, NULL, err)
                : 0;
 }
 
@@ -247,6 +252,7 @@ void submission_apply_spec(const struct daemon_parts *parts, struct job *job,
     job->fresh = spec->fresh;
     job->features_only = spec->features_only;
     job->no_machine_code = spec->no_machine_code;
+    job->unsealed = spec->unsealed;
     job->submitted_ns = clock_now_ns(parts->clock);
     job->setup = setup_acquire(parts->setups, &spec->problem, &spec->reference, &spec->baseline,
                                spec->device_class);
@@ -426,7 +432,7 @@ void submission_start(struct submissions *submissions, const char *tenant,
     submission->packed = cache_pack(&job_spec_message, spec);
     submission->spec = submission_spec_digest(spec);
     struct err err = ERR_INIT;
-    if (check(&submission->submit, parts->devices, &err) != 0) {
+    if (check(&submission->submit, parts, &err) != 0) {
         refuse(submission, &err, 0);
         return;
     }

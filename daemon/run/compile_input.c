@@ -33,6 +33,9 @@ struct digest compile_input_key(const struct compile_input *input, bool sandbox_
         digest_add(state, input->problem.byte, DIGEST_LEN);
         digest_add(state, &role, sizeof(role));
         digest_add(state, &input->hidden_seed, sizeof(input->hidden_seed));
+        if (input->unsealed) {
+            digest_add_text(state, "unsealed");
+        }
     }
     return digest_end(state);
 }
@@ -80,6 +83,7 @@ struct bytes compile_input_plan(const struct compile_input *input,
         plan.features_only = input->features_only;
         plan.no_machine_code = !input->machine_code;
         plan.device = input->device ? xstrdup(input->device) : NULL;
+        plan.unsealed = input->unsealed;
         plan.python = limits->python ? xstrdup(limits->python) : NULL;
         if (!digest_is_zero(&known->object)) {
             add_known(&plan, input, known, &blobs[2]);

@@ -41,6 +41,7 @@ struct compile_input {
                           // reference has, too; else 0
     const char *device; // uuid of a GPU of the class, on which a candidate may be recorded; not in
                         // the key
+    bool unsealed;      // a candidate that cannot be recorded becomes an object that runs unsealed
     // How much is needed; not in the key.
     bool features_only; // what the features need; else all variants, as for a measurement
     bool machine_code;  // features of machine code, too

@@ -96,6 +96,7 @@ static struct compile_expectation expectation_of(const struct compile_task *task
         .sandbox_off = task->compiler->parts->limits.sandbox_off,
         .complete = !task->asked.features_only,
         .machine_code = task->asked.machine_code,
+        .unsealed = task->input.unsealed,
     };
 }
 

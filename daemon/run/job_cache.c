@@ -15,6 +15,7 @@ struct digest job_cache_key(const struct job *job, bool sandbox_off)
     spec.candidate = job->candidate;
     spec.repeat = job->repeat;
     spec.max_launches = job->max_launches;
+    spec.unsealed = job->unsealed;
     return cache_key(&spec, job->device_class->name, sandbox_off);
 }
 

@@ -39,6 +39,9 @@
 // Unused processes of each GPU, beside those that measure for somebody: one takes over when such a
 // process is lost, and one is there for whoever must have a new one meanwhile.
 #define PRESTARTED_UNUSED 2
+// Seconds in which the interpreter of an unsealed candidate has started, or the executor says that
+// it does not (executor/gpu/record/recorder.c).
+#define UNSEALED_START_SECONDS 180.0
 
 // Releases the device, charges queue and account, tells the owner and frees the run.
 static void finish(struct run *run, enum run_outcome outcome)
@@ -165,7 +168,8 @@ static struct executor_config executor_of(const struct daemon_limits *limits,
         .argument = gpu ? device->uuid : NULL,
         .outcome_max = MEASURE_OUTCOME_MAX,
         .grace_ms = limits->grace_ms,
-        .limits = {.memory = MEASURE_GROUP_MEMORY, .processes = MEASURE_GROUP_PROCESSES},
+        .limits = {.memory = MEASURE_GROUP_MEMORY,
+                   .processes = gpu ? MEASURE_GROUP_PROCESSES_GPU : MEASURE_GROUP_PROCESSES},
         .on_plan = on_plan,
         .read = read_outcome,
         .on_end = on_executor_end,
@@ -199,6 +203,9 @@ static void execute(struct run *run)
     const struct daemon_parts *parts = run->parts;
     // The time of the timing, twice with a control. The slack has room for verification.
     double timing_s = run->max_seconds * (run->control ? 2 : 1);
+    if (run->unsealed) { // its interpreter and its host code
+        timing_s += UNSEALED_START_SECONDS + (double)parts->limits.compile_seconds;
+    }
     struct executor_config config = executor_of(&parts->limits, run->device);
 
     config.deadline_ms = (uint64_t)(timing_s * 1000) + parts->limits.slack_ms;

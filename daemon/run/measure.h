@@ -19,7 +19,8 @@
 // Bytes of all processes of a measurement together: four runners at their limit. What these leave
 // unused has room for the tensors and the process that checks them.
 #define MEASURE_GROUP_MEMORY (4 * MEASURE_MEMORY)
-#define MEASURE_GROUP_PROCESSES 64             // and threads; a handful is normal
+#define MEASURE_GROUP_PROCESSES 64      // and threads; a handful is normal
+#define MEASURE_GROUP_PROCESSES_GPU 256 // an unsealed candidate has an interpreter and a compiler
 #define MEASURE_OUTCOME_MAX ((size_t)16 << 20) // bytes
 #define MEASURE_AHEAD_MAX ((size_t)4 << 20)    // bytes of blobs that are kept ahead for a run
 #define MEASURE_DISTURBED_MAX                                                                      \

@@ -18,6 +18,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+// Whether the job's candidate has become an object that runs unsealed.
+static bool is_unsealed(const struct job *job)
+{
+    struct compiled compiled;
+
+    if (!job->unsealed) {
+        return false;
+    }
+    job_read_compiled(job, &compiled);
+    bool unsealed = compiled.unsealed;
+    message_clear(&compiled_message, &compiled);
+    return unsealed;
+}
+
 struct run *measure_run_new(const struct daemon_parts *parts, struct job *job)
 {
     struct run *run = xcalloc(1, sizeof(*run));
@@ -32,11 +46,13 @@ struct run *measure_run_new(const struct daemon_parts *parts, struct job *job)
     run->path = xstrdup(job->search->path);
     run->hidden_seed = setup_hidden_seed(setup, &job->candidate);
     run->fresh = job->fresh;
+    run->unsealed = is_unsealed(job);
     run->expected = (struct measure_expectation){
         .problem = setup->problem,
         .candidate = job->candidate,
         .precision_log2 = isnan(job->precision_log2) ? CACHE_PRECISION_LOG2 : job->precision_log2,
         .sandbox_off = parts->limits.sandbox_off,
+        .unsealed = run->unsealed,
     };
     run->pair = device_control_pair(&setup->problem, &setup->baseline.source);
     run->anchor_log2 = job->anchor_log2;
@@ -69,6 +85,7 @@ void measure_run_free(struct run *run)
 static void fill_plan(struct run *run, struct measure_plan *plan)
 {
     const struct device_class *device_class = run->device_class;
+    const struct daemon_limits *limits = &run->parts->limits;
 
     plan->problem = bytes_take(&run->blob[RUN_BLOB_PROBLEM]);
     plan->reference = bytes_take(&run->blob[RUN_BLOB_REFERENCE]);
@@ -82,11 +99,15 @@ static void fill_plan(struct run *run, struct measure_plan *plan)
     plan->max_seconds = run->max_seconds;
     plan->launch_seconds = MEASURE_LAUNCH_SECONDS;
     plan->max_memory = MEASURE_MEMORY;
-    plan->sandbox_off = run->parts->limits.sandbox_off;
+    plan->sandbox_off = limits->sandbox_off;
     plan->peak_flops = device_class->peak_flops;
     plan->peak_bytes = device_class->peak_bytes;
     if (device_class->target) {
         plan->hidden_seed = run->hidden_seed;
+        if (run->unsealed) {
+            plan->python = limits->python ? xstrdup(limits->python) : NULL;
+            plan->host_seconds = (double)limits->compile_seconds;
+        }
         plan->facts =
             message_copy_all(&fact_message, device_class->facts, device_class->facts_count);
         plan->facts_count = device_class->facts_count;

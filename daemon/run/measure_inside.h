@@ -45,6 +45,7 @@ struct run {
     uint64_t hidden_seed;
     bool control;
     bool fresh;
+    bool unsealed; // the candidate's object is one that runs unsealed
     char reason[ERR_TEXT_MAX];
     struct run_end end;
 };

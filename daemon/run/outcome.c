@@ -34,6 +34,10 @@ static int check_result(const struct result *result, const struct measure_expect
                                                    .precision_log2 = expected->precision_log2};
     int rc = result_check(result, &expectation, err);
 
+    if (rc == 0 && result->unsealed != expected->unsealed) {
+        return err_set(err, ERR_PROTOCOL, "the outcome says that it ran %s",
+                       result->unsealed ? "unsealed" : "sealed");
+    }
     return rc != 0 ? rc : check_sandbox(result->sandbox, expected->sandbox_off, err);
 }
 
@@ -70,7 +74,8 @@ static int check_variant(const struct cuda_variant *variant, struct err *err)
     return 0;
 }
 
-static int check_cuda_object(const struct bytes *packed, const char *target, struct err *err)
+static int check_cuda_object(const struct bytes *packed, const char *target, bool unsealed,
+                             struct err *err)
 {
     struct cuda_object object;
     int rc = message_read(&cuda_object_message, &object, packed->data, packed->len, err);
@@ -80,7 +85,11 @@ static int check_cuda_object(const struct bytes *packed, const char *target, str
     }
     if (strcmp(object.target, target) != 0) {
         rc = err_set(err, ERR_PROTOCOL, "an object for %s instead of %s", object.target, target);
-    } else if (object.variants_count == 0 && !object.recording) {
+    } else if (object.unsealed != unsealed) {
+        rc = err_set(err, ERR_PROTOCOL, "an object that runs unsealed, or not, as nobody said");
+    } else if (object.unsealed && (object.variants_count > 0 || object.recording)) {
+        rc = err_set(err, ERR_PROTOCOL, "an object with code that is to run unsealed");
+    } else if (!object.unsealed && object.variants_count == 0 && !object.recording) {
         rc = err_set(err, ERR_PROTOCOL, "an object without a variant");
     } else if (object.recording &&
                (object.variants_count > 0 || object.recording->cases_count == 0)) {
@@ -116,11 +125,16 @@ static int check_compiled(struct compile_outcome *outcome,
          (expected->machine_code && compiled->no_machine_code))) {
         return err_set(err, ERR_PROTOCOL, "less than it was asked to compile");
     }
+    if (compiled->unsealed && (!expected->unsealed || compiled->verdict != VERDICT_NONE)) {
+        return err_set(err, ERR_PROTOCOL, "an unsealed candidate that nobody asked for");
+    }
     struct digest found = {0};
     int rc;
     if (compiled->verdict == VERDICT_NONE) {
         found = digest_of(outcome->object.data, outcome->object.len);
-        rc = expected->target ? check_cuda_object(&outcome->object, expected->target, err) : 0;
+        rc = expected->target
+                 ? check_cuda_object(&outcome->object, expected->target, compiled->unsealed, err)
+                 : 0;
         rc = rc == 0 ? check_digest(&compiled->object, &found, "object", err) : rc;
         if (rc != 0) {
             return rc;

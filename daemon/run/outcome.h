@@ -16,6 +16,7 @@ struct compile_expectation {
     bool sandbox_off;
     bool complete;     // all variants were asked for
     bool machine_code; // features of machine code were asked for
+    bool unsealed;     // the object may be one that runs unsealed
 };
 
 // The outcome of `kcast-exec compile` or `cuda-compile`. Its verdict is known. When that is
@@ -30,6 +31,7 @@ struct measure_expectation {
     struct digest candidate; // of its source
     double precision_log2;   // of the measurement; NaN: not known
     bool sandbox_off;
+    bool unsealed; // the candidate's object runs unsealed, and only such a one does
 };
 
 // The outcome of `kcast-exec measure` or `cuda-measure`. It passes result_check, and no digest

@@ -27,7 +27,7 @@ struct counters_search {
     double compile_seconds; // compilations of its candidates
     uint64_t measured;      // runs on a device that gave a result
     char *problem;          // of its last run; NULL: none yet
-    double best[3];         // log2 of the best speedup of a run, and its interval; NaN: none
+    double best[3];         // log2 of the best speedup of a sealed run, and its interval; NaN: none
     uint64_t planned;       // measurements that it means to make; 0: not said
     double planned_seconds; // device-seconds that it means to use; NaN: not said
     UT_hash_handle hh;

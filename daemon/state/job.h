@@ -100,9 +100,10 @@ struct job {
     uint8_t state;         // enum job_state; only job_set_state writes it
     uint8_t cause;         // enum job_cause of CANCELLED and BURIED
     uint8_t wanted_class;  // enum queue_class that the client asked for
-    bool fresh;            // from job_spec, like the next two
+    bool fresh;            // from job_spec, like the next three
     bool features_only;
     bool no_machine_code;
+    bool unsealed;
     bool restarted;        // it was in the ledger when the daemon started
     bool journalled;       // the ledger has it, so that equal SUBMITs may be answered with it
     bool completing;       // its end is on the way to the ledger; nothing else may end it

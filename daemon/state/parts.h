@@ -50,7 +50,8 @@ struct daemon_limits {
     bool sandbox_off;         // for development: child processes are not confined
     bool exclusive;           // compilations and measurements never run at the same time
     enum share_processes share_processes;
-    bool share_gpus; // other programs may use the GPUs during a measurement
+    bool share_gpus;  // other programs may use the GPUs during a measurement
+    bool no_unsealed; // no candidate runs unsealed here, whoever asks for it
 };
 
 struct daemon_parts {

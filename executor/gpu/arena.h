@@ -24,6 +24,7 @@
 #define ARENA_JUDGE 0x520000000000ULL
 #define ARENA_RECORDED 0x540000000000ULL      // of the first recording
 #define ARENA_RECORDED_STEP 0x008000000000ULL // from the first to the second
+#define ARENA_HANDOVER 0x580000000000ULL      // shared with the process of an unsealed candidate
 #define ARENA_THEIRS 0x560000000000ULL        // in the oracle: arenas of the other process
 
 struct arena {

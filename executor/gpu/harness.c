@@ -1,5 +1,6 @@
 #include "common/clock.h"
 #include "common/mem.h"
+#include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
 #include <math.h>
 #include <string.h>
@@ -86,6 +87,7 @@ int gpu_harness_open(struct gpu_harness *harness, struct measurement *measuremen
 
     *harness = (struct gpu_harness){.gpu = gpu,
                                     .oracle = harness->oracle,
+                                    .recorder = harness->recorder,
                                     .measurement = measurement,
                                     .plan = measurement->plan,
                                     .problem = measurement->problem};
@@ -115,6 +117,7 @@ void gpu_harness_release(struct gpu_harness *harness)
 {
     struct gpu *gpu = harness->gpu;
 
+    gpu_handover_close(harness);
     for (size_t arm = 0; arm < ARM_COUNT; arm++) {
         program_free(harness->arm[arm]);
     }
@@ -132,7 +135,8 @@ void gpu_harness_release(struct gpu_harness *harness)
         (void)gpu->driver.event_destroy(harness->begin);
         (void)gpu->driver.event_destroy(harness->end);
     }
-    *harness = (struct gpu_harness){.gpu = gpu, .oracle = harness->oracle};
+    *harness =
+        (struct gpu_harness){.gpu = gpu, .oracle = harness->oracle, .recorder = harness->recorder};
 }
 
 int gpu_harness_case_init(struct gpu_harness *harness, struct gpu_case *data,
@@ -258,13 +262,20 @@ static int place(struct gpu_harness *harness, const struct gpu_case *data, unsig
     if (rc != 0) {
         return rc;
     }
+    rc = harness->handover ? gpu_handover_place(harness, data, err) : 0;
+    if (rc != 0) {
+        return rc;
+    }
     rc = restore_arms(harness, err);
     if (rc != 0) {
         return rc;
     }
     rc = gpu_harness_refill(harness, err);
     // What is queued uses memory that the first launch closes.
-    return rc == 0 ? gpu_finish(harness->gpu, "preparing the GPU's memory", err) : rc;
+    rc = rc == 0 ? gpu_finish(harness->gpu, "preparing the GPU's memory", err) : rc;
+    return rc == 0 && harness->handover && (arms & 1u << ARM_CANDIDATE) != 0
+               ? gpu_handover_enter(harness, data, err)
+               : rc;
 }
 
 int gpu_harness_place(struct gpu_harness *harness, struct gpu_case *data, unsigned arms,

@@ -61,9 +61,13 @@ struct gpu_launch_time {
     double clock_hz; // average clock of a multiprocessor during the launch; NaN: not known
 };
 
+struct gpu_handover;
+struct recorder;
+
 struct gpu_harness {
     struct gpu *gpu;                 // set by the caller
     struct oracle *oracle;           // set by the caller
+    struct recorder *recorder;       // set by the caller; NULL: no candidate runs unsealed
     struct measurement *measurement; // borrowed from gpu_harness_open to gpu_harness_release
     const struct measure_plan *plan; // borrowed from the measurement
     struct problem *problem;         // borrowed from the measurement
@@ -71,6 +75,7 @@ struct gpu_harness {
     struct guarded_buffer live[PROBLEM_TENSOR_MAX];    // what the programs work on
     struct guarded_buffer kept[2][PROBLEM_TENSOR_MAX]; // outputs of the second arm's last launches,
                                                        // on an even and on an odd content
+    struct gpu_handover *handover; // of a candidate that runs unsealed; NULL: it does not
     size_t values_end; // of the judge's arena, as far as values of device variables are in it
     const struct gpu_case *placed; // the case that the buffers are placed for; NULL: none
     unsigned arms;                 // that are placed, bits 1 << enum arm_index
@@ -89,12 +94,12 @@ struct gpu_harness {
 
 // Functions that return int return 0, MEASURE_STOP or an error.
 
-// Makes the events and measures what an empty launch takes. gpu and oracle must be set, everything
-// else is overwritten. gpu, oracle and measurement must outlive the use of the harness.
+// Makes the events and measures what an empty launch takes. gpu, oracle and recorder must be set,
+// everything else is overwritten. They and measurement must outlive the use of the harness.
 MUST_CHECK int gpu_harness_open(struct gpu_harness *harness, struct measurement *measurement,
                                 struct err *err);
-// Releases everything except gpu and oracle. Also fine when gpu_harness_open was not called or
-// failed.
+// Releases everything except gpu, oracle and recorder. Also fine when gpu_harness_open was not
+// called or failed.
 void gpu_harness_release(struct gpu_harness *harness);
 
 // Initialises the data of a case, which owns nothing. *of must outlive it.

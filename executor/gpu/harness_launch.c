@@ -18,6 +18,7 @@
 // poisoning, digesting and keeping outputs, 3 times their bytes at 2 to 4 TB/s; two changes of
 // access, 50 us together while what is kept is small; two waits and about ten short kernels, 60 us.
 #include "common/clock.h"
+#include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
 #include <math.h>
 #include <stdio.h>
@@ -206,8 +207,8 @@ static int take_tensor(struct gpu_harness *harness, const struct gpu_case *data,
     struct gpu *gpu = harness->gpu;
 
     if (tensor->direction == DIRECTION_IN) {
-        return input_set_check(&set, gpu, harness->problem, t, live, &data->sizes, WORD_INPUT + t,
-                               err);
+        return input_set_check(&set, gpu, harness->problem, t, gpu_handover_input(harness, arm, t),
+                               &data->sizes, WORD_INPUT + t, err);
     }
     int rc = guarded_buffer_digest(live, gpu, (int)tensor->dtype, harness->hash_key,
                                    harness->sign_key + content, WORD_DIGEST + 4 * t, err);
@@ -335,69 +336,34 @@ static int await(struct gpu_harness *harness, const struct gpu_case *data, enum 
                                        err);
 }
 
-// ---- time ----
+// ---- one launch ----
 
-static uint64_t mix(uint64_t z)
+// Launches the arm where the candidate has its host code: the judge's clock runs from before the
+// inputs are copied to where the candidate sees them until there is a copy of the outputs where it
+// does not. The baseline's are copied as far, so that both have the same in their time. Before and
+// after that nothing is queued but the stamps.
+static int handed_over_launch(struct gpu_harness *harness, const struct gpu_case *data,
+                              enum arm_index arm, uint64_t content, bool timed, struct err *err)
 {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-}
+    uint64_t limit = limit_ns(harness, arm == ARM_CANDIDATE, !timed);
+    int rc = stamp(harness, 0, err);
 
-// Whether kc_stamp with the keys of this launch wrote the stamp.
-static bool is_proven(const struct gpu_harness *harness, const uint64_t *stamp)
-{
-    uint64_t proof = mix(mix(mix(harness->stamp_key[0] ^ stamp[0]) + stamp[1]) ^ stamp[2]);
-
-    return stamp[3] == proof + harness->stamp_key[1];
-}
-
-// The average clock, in Hz, of the multiprocessor between the two stamps of a launch. NaN when they
-// were taken on different multiprocessors.
-static double clock_between(const uint64_t *first, const uint64_t *second)
-{
-    double ns = (double)(second[0] - first[0]), cycles = (double)(second[1] - first[1]);
-
-    return first[2] == second[2] && ns > 0 && cycles > 0 ? cycles / ns * 1e9 : NAN;
-}
-
-// Checks that both stamps are what kc_stamp wrote.
-static int check_stamps(struct gpu_harness *harness, const struct gpu_case *data,
-                        enum arm_index arm, struct err *err)
-{
-    const uint64_t *first = harness->gpu->host_words + HOST_STAMP;
-
-    if (is_proven(harness, first) && is_proven(harness, first + STAMP_WORDS)) {
-        return 0;
-    }
-    return arm == ARM_CANDIDATE
-               ? measurement_stop(harness->measurement, VERDICT_WRONG,
-                                  "it wrote outside its tensors, for %s", data->of->name)
-               : err_set(err, ERR_INVALID, "the baseline wrote outside its tensors, for %s",
-                         data->of->name);
-}
-
-static int read_time(struct gpu_harness *harness, enum arm_index arm, struct gpu_launch_time *ret,
-                     struct err *err)
-{
-    const uint64_t *first = harness->gpu->host_words + HOST_STAMP;
-    float ms = 0;
-    int rc = gpu_check(harness->gpu,
-                       harness->gpu->driver.event_elapsed(&ms, harness->begin, harness->end),
-                       "reading events", err);
-
+    rc = rc == 0 && timed ? set_caches(harness, err) : rc;
+    rc = rc == 0 ? gpu_handover_ready(harness, err) : rc;
     if (rc != 0) {
         return rc;
     }
-    *ret = (struct gpu_launch_time){.ns = (double)ms * 1e6,
-                                    .clock_hz = clock_between(first, first + STAMP_WORDS)};
-    if (arm == ARM_BASELINE) {
-        harness->baseline_ns = fmax(harness->baseline_ns, ret->ns);
+    uint64_t begin = clock_now_ns(&clock_system);
+    rc = gpu_handover_give(harness, err);
+    if (rc == 0) {
+        rc = arm == ARM_CANDIDATE ? gpu_handover_run(harness, data, limit, err)
+                                  : run_arm(harness, data, arm, err);
     }
-    return 0;
+    rc = rc == 0 ? gpu_handover_take(harness, arm, err) : rc;
+    rc = rc == 0 ? await(harness, data, arm, content, limit, err) : rc;
+    harness->handover->ns = (double)(clock_now_ns(&clock_system) - begin);
+    return rc == 0 ? stamp(harness, 1, err) : rc;
 }
-
-// ---- one launch ----
 
 // Runs the arm, while what no launch may see is closed.
 static int run_sealed(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
@@ -410,8 +376,9 @@ static int run_sealed(struct gpu_harness *harness, const struct gpu_case *data, 
     }
     rc = prepare(harness, data, arm, content, err);
     if (rc == 0) {
-        rc =
-            timed ? timed_launch(harness, data, arm, err) : untimed_launch(harness, data, arm, err);
+        rc = harness->handover ? handed_over_launch(harness, data, arm, content, timed, err)
+             : timed           ? timed_launch(harness, data, arm, err)
+                               : untimed_launch(harness, data, arm, err);
     }
     if (rc == 0) {
         rc = await(harness, data, arm, content, limit_ns(harness, arm == ARM_CANDIDATE, !timed),
@@ -453,12 +420,12 @@ int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum 
     if (rc != 0) {
         goto out;
     }
-    rc = check_stamps(harness, data, arm, err);
+    rc = gpu_harness_check_stamps(harness, data, arm, err);
     if (rc != 0) {
         goto out;
     }
     if (time) {
-        rc = read_time(harness, arm, time, err);
+        rc = gpu_harness_read_time(harness, arm, time, err);
         if (rc != 0) {
             goto out;
         }

@@ -8,6 +8,7 @@
 //
 // The pattern of a byte follows from its address and a key, which changes at each refill. A
 // candidate can read the pattern, and so put it back, but then it has kept nothing.
+#include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
 #include <stdlib.h>
 
@@ -103,6 +104,10 @@ static int look(struct gpu_harness *harness, struct err *err)
     if (rc != 0) {
         return rc;
     }
+    rc = harness->handover ? gpu_handover_check(harness, err) : 0;
+    if (rc != 0) {
+        return rc;
+    }
     rc = gpu_run(gpu, GPU_ZERO_CHECK, words, (void *[]){&flush, &words, &differ}, err);
     if (rc != 0) {
         return rc;
@@ -123,6 +128,10 @@ int gpu_harness_inspect(struct gpu_harness *harness, struct err *err)
         return rc;
     }
     harness->inspected = true;
+    if (words[WORD_HANDOVER] != 0) { // which nobody else can write to
+        return measurement_stop(harness->measurement, VERDICT_WRONG,
+                                "it wrote outside its tensors");
+    }
     if (words[WORD_GUARD] == 0 && words[WORD_FLUSH] == 0) {
         return 0;
     }
@@ -140,6 +149,7 @@ int gpu_harness_refill(struct gpu_harness *harness, struct err *err)
     harness->inspected = true;
     // The oracle's check of an output may have kept the device busy, but nothing of a candidate.
     int rc = gpu_pattern_fill(harness->gpu, &harness->elsewhere, harness->pattern_key, err);
+    rc = rc == 0 && harness->handover ? gpu_handover_fill(harness, err) : rc;
     return rc == 0 ? gpu_check(harness->gpu,
                                harness->gpu->driver.set_words(harness->gpu->flush, 0,
                                                               harness->gpu->flush_bytes / 4,

@@ -1,5 +1,5 @@
-// What the parts of the GPU harness share: harness.c, harness_launch.c, harness_check.c and
-// harness_memory.c. No other file includes this.
+// What the parts of the GPU harness share: harness.c, harness_launch.c, harness_time.c,
+// harness_check.c, harness_handover.c and harness_memory.c. No other file includes this.
 #ifndef EXECUTOR_GPU_HARNESS_WORDS_H
 #define EXECUTOR_GPU_HARNESS_WORDS_H
 
@@ -11,7 +11,8 @@
 #define WORD_INPUT (WORD_DIGEST + PROBLEM_TENSOR_MAX * 4) // changed places of each tensor
 #define WORD_GUARD (WORD_INPUT + PROBLEM_TENSOR_MAX)      // two words of gpu_pattern_check
 #define WORD_FLUSH (WORD_GUARD + 2)                       // changed words of the flushing memory
-#define WORD_COUNT (WORD_FLUSH + 1)
+#define WORD_HANDOVER (WORD_FLUSH + 1)                    // two words of gpu_pattern_check
+#define WORD_COUNT (WORD_HANDOVER + 2)
 #define HOST_STAMP WORD_COUNT // of host_words: the stamps, which are no result words
 #define STAMP_WORDS 4         // of each of the two stamps
 
@@ -35,6 +36,13 @@ MUST_CHECK int gpu_harness_check_memory(struct gpu_harness *harness, const struc
 // Takes the digests. Checks that the outputs are right when the content is one of verification.
 MUST_CHECK int gpu_harness_check_outputs(struct gpu_harness *harness, struct gpu_case *data,
                                          enum arm_index arm, uint64_t content, struct err *err);
+
+// Checks that both stamps of the launch are what kc_stamp wrote.
+MUST_CHECK int gpu_harness_check_stamps(struct gpu_harness *harness, const struct gpu_case *data,
+                                        enum arm_index arm, struct err *err);
+// Reads what a timed launch took.
+MUST_CHECK int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
+                                     struct gpu_launch_time *ret, struct err *err);
 
 // The baseline has failed (verdict WRONG or CRASH, with a clause that says how). When the candidate
 // has run in this process, the oracle runs the baseline alone. If it fails there too, or if there

@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "executor/fact_list.h"
-#include "executor/gpu/harness.h"
+#include "executor/gpu/harness_handover.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +21,8 @@
 // has steps of 32 ns. Below SHORT_NS this makes up most of the spread.
 #define SHORT_NS 100000.0
 #define QUANTUM_NS 32.0
+#define ALONE_LAUNCHES 15
+#define ALONE_CONTENT ((uint64_t)1 << 33) // first content of the baseline alone
 
 // ---- start ----
 
@@ -65,7 +67,11 @@ static int start(void *machine, const struct shape_case *hidden, size_t hidden_c
     if (rc != 0) {
         return rc;
     }
-    return load_arm(harness, ARM_CANDIDATE, &plan->candidate, err);
+    rc = load_arm(harness, ARM_CANDIDATE, &plan->candidate, err);
+    if (rc != 0) {
+        return rc;
+    }
+    return harness->arm[ARM_CANDIDATE]->object.unsealed ? gpu_handover_open(harness, err) : 0;
 }
 
 static void close_harness(void *machine)
@@ -197,6 +203,29 @@ static int end_block(void *machine, void *data, enum arm_index second, uint64_t 
     return rc;
 }
 
+static int alone(void *machine, void *data, double *ret_ns, struct err *err)
+{
+    struct gpu_harness *harness = machine;
+    double ns[ALONE_LAUNCHES];
+
+    *ret_ns = NAN;
+    if (!harness->handover) {
+        return 0;
+    }
+    gpu_handover_end(harness);
+    int rc = gpu_harness_place(harness, data, 1u << ARM_BASELINE, err);
+    for (size_t i = 0; i < ALONE_LAUNCHES && rc == 0; i++) {
+        struct gpu_launch_time time = {.ns = 0};
+
+        rc = gpu_harness_launch(harness, data, ARM_BASELINE, ALONE_CONTENT + i, &time, err);
+        ns[i] = time.ns;
+    }
+    if (rc == 0) {
+        *ret_ns = stats_median(ns, ALONE_LAUNCHES);
+    }
+    return rc;
+}
+
 // On a GPU the field `wall` of a launch holds the clock frequency.
 static enum block_state block_state(void *machine, const struct timing_block *block)
 {
@@ -247,12 +276,17 @@ static struct measure_peaks peaks(void *machine, const void *data)
 
 static void outcome(void *machine, struct measure_outcome *ret)
 {
-    const struct gpu_harness *harness = machine;
+    struct gpu_harness *harness = machine;
     const struct program *candidate = harness->arm[ARM_CANDIDATE];
+    bool unsealed = harness->handover;
 
-    ret->result->trust = xstrdup(candidate && candidate->memory ? "recorded" : "sealed");
+    gpu_handover_end(harness);
+    ret->result->unsealed = unsealed;
+    ret->result->trust = xstrdup(unsealed                         ? "unsealed"
+                                 : candidate && candidate->memory ? "recorded"
+                                                                  : "sealed");
     ret->result->sandbox = xstrdup("on");
-    ret->result->clock = xstrdup("CUDA events");
+    ret->result->clock = xstrdup(unsealed ? "the executor's monotonic clock" : "CUDA events");
     ret->retire = harness->retire || harness->gpu->broken || harness->gpu->hung;
 }
 
@@ -274,6 +308,7 @@ const struct measure_ops measure_gpu = {
     .superblock = superblock,
     .launch = launch,
     .end_block = end_block,
+    .alone = alone,
     .block_state = block_state,
     .systematic = systematic,
     .peaks = peaks,

@@ -9,6 +9,7 @@
 #include "executor/frame.h"
 #include "executor/gpu/harness.h"
 #include "executor/gpu/measure.h"
+#include "executor/gpu/record/recorder.h"
 #include "proto/messages.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +31,7 @@ static int take_stdout(int *ret_fd, struct err *err)
 }
 
 struct server {
+    struct recorder recorder; // of candidates that run unsealed
     struct oracle oracle;
     struct gpu gpu;
 };
@@ -38,7 +40,8 @@ static int answer(void *owner, const struct bytes *packed_plan, struct bytes *re
                   struct err *err)
 {
     struct server *server = owner;
-    struct gpu_harness harness = {.gpu = &server->gpu, .oracle = &server->oracle};
+    struct gpu_harness harness = {
+        .gpu = &server->gpu, .oracle = &server->oracle, .recorder = &server->recorder};
     struct measure_plan plan;
     int rc = message_read(&measure_plan_message, &plan, packed_plan->data, packed_plan->len, err);
 
@@ -65,10 +68,15 @@ out:
 }
 
 // Starts the oracle before the driver is used, because a process that has used it cannot be forked.
+// What starts interpreters is forked before that, so that it has nothing of the oracle's.
 static int start(struct server *server, const char *uuid, struct err *err)
 {
-    int rc = oracle_start(&server->oracle, uuid, err);
+    int rc = recorder_fork(&server->recorder, err);
 
+    if (rc != 0) {
+        return rc;
+    }
+    rc = oracle_start(&server->oracle, uuid, err);
     if (rc != 0) {
         return rc;
     }
@@ -78,7 +86,7 @@ static int start(struct server *server, const char *uuid, struct err *err)
 
 int serve_cuda(const char *uuid, struct err *err)
 {
-    struct server server = {.oracle = {.socket = -1}};
+    struct server server = {.recorder = RECORDER_INIT, .oracle = {.socket = -1}};
     int frames = -1, rc = take_stdout(&frames, err);
 
     if (rc != 0) {
@@ -91,6 +99,7 @@ int serve_cuda(const char *uuid, struct err *err)
     rc = frame_serve(STDIN_FILENO, frames, PLAN_MAX, answer, &server, err);
 out:
     oracle_stop(&server.oracle);
+    recorder_stop(&server.recorder);
     if (server.gpu.hung) {
         if (rc != 0) { // main, which prints errors, is not reached
             printable_printf(stderr, "kcast-exec: %s\n", err->text);

@@ -4,7 +4,9 @@ Runs inside a jail, with recorder.so loaded before everything else. The first pr
 imported and has never touched the GPU. For each request it forks a child, which runs the candidate
 and writes what it has recorded to a pipe; so no candidate finds anything of another one's. A request
 is one byte on the socket with two descriptors: a file with the request (JSON) and the pipe. After
-it the parent answers with the child's wait status.
+it the parent answers with the child's wait status. With a third descriptor, of memory of the GPU,
+nothing is recorded: the candidate runs with its host code, when it is told to on the second
+descriptor, a socket (run.py).
 
 A candidate is one of
   custom_kernel(data)   data: all tensors of the problem, in its order, then its numbers
@@ -48,11 +50,16 @@ COMPILE_ERROR, REJECTED, CRASH = "compile-error", "rejected", "crash"
 
 
 class Refusal(Exception):
-    """The candidate cannot be recorded: a verdict, a sentence, and what there is to say in full."""
+    """The candidate cannot be recorded: a verdict, a sentence, and what there is to say in full.
 
-    def __init__(self, verdict, reason, log=None):
+    unsealable: because the host decides or does something while it runs, so that it could run with its host code."""
+
+    def __init__(self, verdict, reason, log=None, unsealable=None):
         super().__init__(reason)
-        self.verdict, self.reason, self.log = verdict, reason, log
+        self.verdict, self.reason, self.log, self.unsealable = verdict, reason, log, unsealable
+
+    def message(self):
+        return {1: self.verdict, 2: self.reason, 5: self.log or None, 6: self.unsealable}
 
 
 class Failure(RuntimeError):

@@ -194,7 +194,7 @@ def explain(error, file, recording):
     captured = "captur" in text.lower() or "cudaErrorStreamCapture" in text
     if recording and captured:
         return Refusal(REJECTED, f"{where}it reads a result on the host, waits for the GPU or does something else that cannot be recorded; "
-                                 "what is recorded only launches, whatever the values are", log)
+                                 "what is recorded only launches, whatever the values are", log, True)
     if "out of memory" in text.lower():
         return Refusal(CRASH, f"{where}{TOO_MUCH}", log)
     faulty = isinstance(error, Failure) or "CUDA error" in text or "illegal" in text.lower()

@@ -49,7 +49,7 @@ class Driver:
         self.ours.kr_image.argtypes = [ctypes.c_size_t]
         self.ours.kr_images.restype = ctypes.c_size_t
         self.ours.kr_ranges.restype = ctypes.c_size_t
-        self.ours.kr_open.argtypes = [ctypes.c_uint64] * 4
+        self.ours.kr_open.argtypes = [ctypes.c_uint64] * 4 + [ctypes.c_int]
         self.ours.kr_place.argtypes = [ctypes.c_uint64]
         self.ours.kr_stream.argtypes = [ctypes.c_void_p]
 
@@ -266,7 +266,7 @@ class Graph:
         rows = max(1, params.height) * max(1, params.depth)
         if params.src.type == 1 or params.dst.type == 1:
             way = "from" if params.src.type == 1 else "to"
-            raise Refusal(REJECTED, f"it copies {way} memory of the host while it runs; what is recorded keeps everything on the GPU")
+            raise Refusal(REJECTED, f"it copies {way} memory of the host while it runs; what is recorded keeps everything on the GPU", unsealable=True)
         if params.src.array or params.dst.array or (rows > 1 and not params.src.pitch == params.dst.pitch == params.width):
             raise Refusal(REJECTED, "it copies memory in rows with gaps between them; copy it by a kernel")
         return {1: KIND_COPY, 9: params.dst.device + params.dst.x, 10: params.src.device + params.src.x, 11: params.width * rows}
@@ -284,7 +284,7 @@ class Graph:
             elif kind == NODE_COPY:
                 message = self.copy(node)
             else:
-                raise Refusal(REJECTED, f"it {WHAT.get(kind, 'does something')} while it runs, which cannot be recorded")
+                raise Refusal(REJECTED, f"it {WHAT.get(kind, 'does something')} while it runs, which cannot be recorded", unsealable=True)
             message[2] = after
             out.append(message)
         return out

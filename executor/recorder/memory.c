@@ -16,7 +16,8 @@
 #include <string.h>
 #include <sys/types.h>
 
-#define CAPTURE_RELAXED 2 // CU_STREAM_CAPTURE_MODE_RELAXED
+#define CAPTURE_RELAXED 2   // CU_STREAM_CAPTURE_MODE_RELAXED
+#define HANDLE_DESCRIPTOR 1 // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 #define RANGES_MAX 65536
 #define ALIGN ((uint64_t)512)         // of each piece of memory
 #define GUARD ((uint64_t)16384)       // before and between the two kinds
@@ -66,21 +67,35 @@ static uint64_t round_up(uint64_t value, uint64_t step)
     return (value + step - 1) / step * step;
 }
 
-static result map_at(uint64_t at, uint64_t bytes)
+// Makes memory, or takes that of the descriptor unless it is -1.
+static result make_memory(uint64_t bytes, int shared, uint64_t *ret)
 {
     struct memory_kind kind = {.type = 1, .location = {.type = 1}};
-    struct access access = {.location = {.type = 1}, .flags = 3};
     result (*create)(uint64_t *, size_t, const struct memory_kind *, uint64_t);
+    result (*import)(uint64_t *, void *, int);
+
+    *(void **)&create = driver("cuMemCreate");
+    *(void **)&import = driver("cuMemImportFromShareableHandle");
+    if (!create || !import) {
+        return 999;
+    }
+    return shared < 0 ? create(ret, bytes, &kind, 0)
+                      : import(ret, (void *)(intptr_t)shared, HANDLE_DESCRIPTOR);
+}
+
+// shared: as for kr_open.
+static result map_at(uint64_t at, uint64_t bytes, int shared)
+{
+    struct access access = {.location = {.type = 1}, .flags = 3};
     result (*map)(uint64_t, size_t, size_t, uint64_t, uint64_t);
     result (*allow)(uint64_t, size_t, const struct access *, size_t);
     result (*exchange)(int *);
     uint64_t memory = 0;
 
-    *(void **)&create = driver("cuMemCreate");
     *(void **)&map = driver("cuMemMap");
     *(void **)&allow = driver("cuMemSetAccess");
     *(void **)&exchange = driver("cuThreadExchangeStreamCaptureMode");
-    if (!create || !map || !allow || !exchange) {
+    if (!map || !allow || !exchange) {
         return 999;
     }
     // A candidate that captures a graph of its own may have forbidden such calls meanwhile. These
@@ -90,7 +105,7 @@ static result map_at(uint64_t at, uint64_t bytes)
     if (rc != 0) {
         return rc;
     }
-    rc = create(&memory, bytes, &kind, 0);
+    rc = make_memory(bytes, shared, &memory);
     if (rc == 0) {
         rc = map(at, bytes, 0, memory, 0);
     }
@@ -115,10 +130,12 @@ static result reserve(uint64_t at, uint64_t bytes)
 }
 
 // Begins: candidates' memory lies from `base` on, `most` bytes of it at most, and the problem's
-// tensors somewhere in [tensors, tensors + tensor_bytes). A context must be current. Returns what
-// the driver says.
-EXPORT int kr_open(uint64_t base, uint64_t most, uint64_t tensors, uint64_t tensor_bytes);
-int kr_open(uint64_t base, uint64_t most, uint64_t tensors, uint64_t tensor_bytes)
+// tensors somewhere in [tensors, tensors + tensor_bytes). Their memory is made here, or shared is a
+// descriptor of all of it, which stays the caller's; -1: it is not. A context must be current.
+// Returns what the driver says.
+EXPORT int kr_open(uint64_t base, uint64_t most, uint64_t tensors, uint64_t tensor_bytes,
+                   int shared);
+int kr_open(uint64_t base, uint64_t most, uint64_t tensors, uint64_t tensor_bytes, int shared)
 {
     uint64_t area = tensors / AREA * AREA;
 
@@ -128,7 +145,7 @@ int kr_open(uint64_t base, uint64_t most, uint64_t tensors, uint64_t tensor_byte
     result rc = reserve(base, RESERVED);
     if (rc == 0 && tensor_bytes > 0) {
         rc = reserve(area, round_up(tensors + tensor_bytes - area, RESERVED));
-        rc = rc == 0 ? map_at(tensors, tensor_bytes) : rc;
+        rc = rc == 0 ? map_at(tensors, tensor_bytes, shared) : rc;
     }
     return rc;
 }
@@ -143,7 +160,7 @@ static bool reach(uint64_t end)
         space.out_of_memory = 1;
         return false;
     }
-    space.failed = map_at(space.base + space.mapped, more);
+    space.failed = map_at(space.base + space.mapped, more, -1);
     if (space.failed != 0) {
         space.out_of_memory = space.failed == 2;
         return false;

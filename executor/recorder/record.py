@@ -3,24 +3,27 @@
 # ---- recording a candidate; the last but one part of the script ----
 
 class Recorder:
-    def __init__(self, request, began):
-        """began is called before the first code of the candidate's runs."""
+    def __init__(self, request, began, shared=-1):
+        """began is called before the first code of the candidate's runs. shared: the executor's memory for the tensors."""
         import torch
 
         self.torch, self.request, self.driver, self.began = torch, request, Driver(), began
         self.used, self.contents, self.cases, self.inline = {}, {}, [], None
         self.base, self.file = request["base"], request["file"]
         self.driver.enter_context()
-        self.open_memory()
+        self.open_memory(shared)
         self.stream = torch.cuda.Stream()
 
-    def open_memory(self):
-        places = [(at, at + size) for of in self.request["cases"] for at, size in zip(of["addresses"], of["bytes"])]
-        step = 2 << 20
-        begin = min(at for at, _ in places) // step * step
-        end = -(-max(end for _, end in places) // step) * step
+    def open_memory(self, shared):
+        if shared >= 0:
+            begin, end = self.request["shared"]
+        else:
+            places = [(at, at + size) for of in self.request["cases"] for at, size in zip(of["addresses"], of["bytes"])]
+            step = 2 << 20
+            begin = min(at for at, _ in places) // step * step
+            end = -(-max(end for _, end in places) // step) * step
         torch = self.torch
-        result = self.driver.ours.kr_open(self.base, self.request["memory"], begin, end - begin)
+        result = self.driver.ours.kr_open(self.base, self.request["memory"], begin, end - begin, shared)
         if result != 0:
             raise Failure(f"the addresses of the recording cannot be had: CUDA error {result}")
         allocator = torch.cuda.memory.CUDAPluggableAllocator(self.request["library"], "kr_malloc", "kr_free")

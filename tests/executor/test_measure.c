@@ -29,6 +29,7 @@ struct fake {
     const char *failing; // the function that does not succeed; NULL: all do
     int with;            // what that function returns
     double ns[ARM_COUNT];
+    double alone_ns;        // of the baseline
     double noise;           // blocks take turns in taking up to twice this share more
     double inputs_s;        // seconds of inputs that each launch adds
     enum block_state state; // of every block
@@ -203,6 +204,15 @@ static void outcome(void *machine, struct measure_outcome *ret)
     strbuf_adds(&fake->log, " outcome");
 }
 
+static int alone(void *machine, void *data, double *ret_ns, struct err *err)
+{
+    struct fake *fake = machine;
+    (void)data;
+    strbuf_adds(&fake->log, " alone");
+    *ret_ns = fake->alone_ns;
+    return step(fake, "alone", err);
+}
+
 static const struct measure_ops ops = {
     .noun = "fake",
     .disturbance = "the fake is disturbed",
@@ -218,6 +228,7 @@ static const struct measure_ops ops = {
     .superblock = superblock,
     .launch = launch,
     .end_block = end_block,
+    .alone = alone,
     .block_state = block_state,
     .systematic = systematic,
     .peaks = peaks,
@@ -229,6 +240,7 @@ static struct fake good(void)
 {
     return (struct fake){
         .ns = {[ARM_BASELINE] = 20000, [ARM_CANDIDATE] = 10000, [ARM_CONTROL] = 20000},
+        .alone_ns = NAN,
         .peaks = {.flops = NAN, .bytes = NAN},
         .log = STRBUF_INIT,
     };
@@ -272,7 +284,7 @@ static void the_steps_follow_each_other(void **state)
     assert_string_equal(fake.log.data,
                         "open start(4) check 1 check 2 check 1000 check 1001 check 1002 check 1003 "
                         "check 0 bench 2000 bench 2001 time 2000 time 2001 "
-                        "control 2000 time 2000 outcome");
+                        "alone alone control 2000 time 2000 outcome");
     assert_int_equal(ret.result->verdict, VERDICT_FASTER);
     assert_null(ret.result->reason);
     assert_int_equal(ret.result->cases_count, 2);
@@ -442,12 +454,27 @@ static void inputs_are_accounted_for_once(void **state)
     (void)state;
     for (int timing = 0; timing < 2; timing++) {
         struct fake fake = good();
-
         fake.inputs_s = 1e6; // more than the whole test can take
         both.inputs_are_timing = timing;
         struct measure_outcome ret = run(&both, &fake, &plan);
-        assert_true(timing || ret.result->seconds->time < 0);
-        assert_true(!timing || ret.result->seconds->time >= 0);
+        assert_int_equal(ret.result->seconds->time >= 0, timing);
+        message_clear(&measure_outcome_message, &ret);
+        strbuf_release(&fake.log);
+    }
+}
+
+// Only a candidate that seems to be faster can have gained by it.
+static void who_hinders_the_baseline_is_quarantined(void **state)
+{
+    struct measure_plan plan = plan_of(false);
+
+    (void)state;
+    for (int hindered = 0; hindered < 2; hindered++) {
+        struct fake fake = good();
+        fake.ns[ARM_BASELINE] = 2e6;
+        fake.alone_ns = hindered ? 1.5e6 : 1.6e6;
+        struct measure_outcome ret = run(&ops, &fake, &plan);
+        assert_int_equal(ret.result->verdict, hindered ? VERDICT_QUARANTINED : VERDICT_FASTER);
         message_clear(&measure_outcome_message, &ret);
         strbuf_release(&fake.log);
     }
@@ -464,6 +491,7 @@ int main(void)
         cmocka_unit_test(a_problem_that_cannot_be_read_is_an_error),
         cmocka_unit_test(times_below_the_floor_are_quarantined),
         cmocka_unit_test(who_hides_time_is_quarantined_and_who_is_disturbed_is_not),
+        cmocka_unit_test(who_hinders_the_baseline_is_quarantined),
         cmocka_unit_test(too_little_time_says_so),
         cmocka_unit_test(inputs_are_accounted_for_once),
     };

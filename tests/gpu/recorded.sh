@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Candidates in Python and with host launchers on a real GPU: each of tests/gpu/recorded has the verdict that its second line, or first,
-# expects; launches on four streams are faster than the same ones in turn; twenty Triton kernels are measured, and said is how many a
+# Candidates in Python and with host launchers on a real GPU: each of tests/gpu/recorded and tests/gpu/unsealed, measured with the options that it names, has the
+# verdict that its second line, or first, expects; launches on four streams are faster than the same ones in turn; twenty Triton kernels are measured, and said is how many a
 # second; so is how much speedups of the same candidate differ; two clients search a folder of Triton kernels, one of them is killed and
 # goes on, and none is measured twice; problems whose baseline or reference is PyTorch's are checked with their mutants. Nothing of ours
 # may be left afterwards. Needs PyTorch and Triton, and nvcc for two of the candidates.
@@ -23,10 +23,13 @@ count() { # 0 or 1 that failed, name, what was seen
     if [ "$1" -eq 0 ]; then passed=$((passed + 1)); echo "ok      $2: $3"; else failed=$((failed + 1)); echo "FAILED  $2: $3"; fi
 }
 judge() { # candidate
-    local file=$1 expected line name
-    name=$(basename "$file")
+    local file=$1 expected line problem name options=()
+    problem=$(basename "$file")
+    name=$(basename "$(dirname "$file")")-$problem
+    name=${name#recorded-} problem=${problem%%-*}
     expected=$(sed -n 's/^\(#\|\/\/\) Expected: //p' "$file" | head -1)
-    kcast measure --fresh "$problems/${name%%-*}" "$file" >"$work/$name.out" 2>&1 </dev/null
+    read -ra options < <(sed -n 's/^\(#\|\/\/\) Options: //p' "$file" | head -1)
+    kcast measure --fresh "${options[@]}" "$problems/$problem" "$file" >"$work/$name.out" 2>&1 </dev/null
     line=$(grep -m1 ': ' "$work/$name.out" | cut -c 1-260)
     [ -n "$expected" ] && printf '%s' "$line" | grep -qE ": ($expected)" || line="$line (expected: $expected)"
     echo "$line" >"$work/$name.line"
@@ -81,8 +84,9 @@ for round in 1 2 3; do
 done
 
 files=()
-for pattern in ${KCAST_RECORDED:-*-*}; do files+=("$here"/$pattern); done
+for pattern in ${KCAST_RECORDED:-*-*}; do files+=("$here"/$pattern "$here"/../unsealed/$pattern); done
 for file in "${files[@]}"; do
+    [ -f "$file" ] || continue # the pattern matches nothing there
     case $file in *-inline-pybind.py) [ "${KCAST_INLINE:-0}" = 1 ] || continue ;; esac
     judge "$file" &
     [ "$(jobs -rp | wc -l)" -le 8 ] || wait -n

@@ -140,6 +140,12 @@ void workshop_compile_outcome(struct workshop *w, struct execution *execution,
 
 void workshop_measured(struct workshop *w, struct execution *execution, uint64_t verdict)
 {
+    workshop_measured_as(w, execution, verdict, false);
+}
+
+void workshop_measured_as(struct workshop *w, struct execution *execution, uint64_t verdict,
+                          bool unsealed)
+{
     struct measure_outcome outcome;
 
     message_init(&measure_outcome_message, &outcome);
@@ -147,6 +153,7 @@ void workshop_measured(struct workshop *w, struct execution *execution, uint64_t
     message_init(&result_message, &result);
     result.verdict = verdict;
     result.reason = (char *)(uintptr_t) "said so";
+    result.unsealed = unsealed;
     outcome.result = &result;
     struct executor_end end = {.ok = true, .seconds = 1};
     end.outcome = pack(&measure_outcome_message, &outcome);

@@ -73,8 +73,8 @@ static void print_reason(const struct candidate_file *file)
         strbuf_adds(&reason, ": ");
         diagnostics_rename(&reason, result->reason, candidates_name(file), file->header_lines);
     }
-    printable_printf(stdout, "%s: %s%s\n", candidates_name(file), verdict_name(result->verdict),
-                     strbuf_text(&reason));
+    printable_printf(stdout, "%s: %s%s%s\n", candidates_name(file), verdict_name(result->verdict),
+                     strbuf_text(&reason), result->unsealed ? SHOW_UNSEALED : "");
     strbuf_release(&reason);
 }
 
@@ -87,9 +87,10 @@ static void print_ratio(const struct candidate_file *file)
     show_ns(result->candidate_ns ? result->candidate_ns->p50 : NAN, candidate, sizeof(candidate));
     printable_printf(
         stdout,
-        "%s: %s, %s the baseline (baseline %s, candidate %s, %llu launches, error %.3g of %.3g "
+        "%s: %s, %s the baseline%s (baseline %s, candidate %s, %llu launches, error %.3g of %.3g "
         "allowed%s)\n",
-        candidates_name(file), verdict_name(result->verdict), speedup, baseline, candidate,
+        candidates_name(file), verdict_name(result->verdict), speedup,
+        result->unsealed ? SHOW_UNSEALED : "", baseline, candidate,
         (unsigned long long)result->launches, result->max_error, result->error_bound,
         result->cached ? ", known from before" : "");
     for (size_t i = 0; result->cases_count > 1 && i < result->cases_count; i++) {

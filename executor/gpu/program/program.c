@@ -60,6 +60,9 @@ int program_create(struct program **ret, struct gpu *gpu, const struct problem *
     const struct cuda_recording *recording = program->object.recording;
     program->module_count = recording ? recording->images_count : program->object.variants_count;
     program->module = xcalloc(program->module_count + 1, sizeof(*program->module));
+    if (program->object.unsealed && !recording && program->module_count == 0) {
+        goto out; // it launches nothing here
+    }
     rc = recording ? open_memory(program, memory, err)
                    : manifest_parse(&program->manifest, (const char *)program->object.source.data,
                                     program->object.source.len, "source", problem, role, err);
@@ -287,6 +290,9 @@ int program_prepare(struct program *program, const struct shape_case *shape,
                     const struct program_tensors *tensors, struct err *err)
 {
     forget_launches(program);
+    if (!program->memory && !program->manifest) {
+        return 0;
+    }
     return program->memory ? program_prepare_recorded(program, shape, tensors, err)
                            : program_prepare_sealed(program, shape, tensors, err);
 }

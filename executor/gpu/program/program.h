@@ -5,6 +5,9 @@
 // for both. This is trusted host code. The GPU harness and the oracle call it. It must not know
 // what is measured.
 //
+// The object of a candidate that runs unsealed is a program without launches: whoever runs that
+// candidate has its process do it (executor/gpu/harness_handover.h).
+//
 // A failure that the source causes is not an error but PROGRAM_UNFIT with a sentence: the source
 // asks for more shared memory than there is, a kernel is missing, and the like.
 #ifndef EXECUTOR_GPU_PROGRAM_PROGRAM_H

@@ -4,22 +4,20 @@
 #include "executor/fact_list.h"
 #include "executor/gpu/cases.h"
 #include "executor/gpu/compile/cubin.h"
-#include "executor/gpu/input_set.h"
 #include "executor/gpu/program/recording.h"
 #include "executor/gpu/record/fat_binary.h"
 #include "executor/gpu/record/features.h"
+#include "executor/gpu/record/request.h"
 #include "problem/candidate_form.h"
 #include "problem/manifest.h"
 #include "problem/problem.h"
 #include "proto/verdict.h"
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 // Wall time that a candidate may take, as a multiple of the processor time that it may.
 #define WALL_FACTOR 3.0
-#define MEMORY_MAX ((uint64_t)16 << 30) // of the GPU, for what a candidate allocates
 #define REPLY_MAX ((size_t)48 << 20)
 #define NOT_RECORDED "this host records no candidates that have host code of their own: "
 
@@ -34,36 +32,6 @@ struct session {
 
 // ---- the request ----
 
-static json_t *tensor_json(const struct tensor *tensor)
-{
-    static const char *const direction[] = {
-        [DIRECTION_IN] = "in", [DIRECTION_OUT] = "out", [DIRECTION_INOUT] = "inout"};
-    static const char *const distribution[] = {
-        [VALUES_NORMAL] = "normal",  [VALUES_UNIFORM] = "uniform", [VALUES_INTEGERS] = "integers",
-        [VALUES_ZIPF] = "zipf",      [VALUES_WIDE] = "wide",       [VALUES_SORTED] = "sorted",
-        [VALUES_ONE_HOT] = "one-hot"};
-
-    return json_pack("{s:s, s:s, s:s, s:b, s:{s:s, s:[f, f]}}", "name", tensor->name, "direction",
-                     direction[tensor->direction], "dtype", dtype_name(tensor->dtype), "exact",
-                     tensor_is_exact(tensor), "values", "distribution",
-                     distribution[tensor->distribution], "value", tensor->value[0],
-                     tensor->value[1]);
-}
-
-static int shape_json(const struct tensor *tensor, const struct shape_case *shape, json_t *out,
-                      struct err *err)
-{
-    int rc = 0;
-
-    for (size_t axis = 0; axis < tensor->rank && rc == 0; axis++) {
-        int64_t extent = 0;
-
-        rc = expr_eval(&extent, tensor->shape[axis], shape->i, err);
-        json_array_append_new(out, json_integer(extent));
-    }
-    return rc;
-}
-
 // How large the problem's tensors are for a case, and where they have to be while it is recorded.
 static int tensor_places(const struct session *s, const struct shape_case *shape,
                          struct tensor_sizes *ret, cu_pointer ret_at[static PROBLEM_TENSOR_MAX],
@@ -77,46 +45,6 @@ static int tensor_places(const struct session *s, const struct shape_case *shape
     return rc;
 }
 
-static int case_json(const struct session *s, const struct shape_case *shape, json_t *out,
-                     struct err *err)
-{
-    const struct problem *problem = s->problem;
-    json_t *values = json_object(), *shapes = json_array(), *addresses = json_array();
-    json_t *bytes = json_array();
-    cu_pointer at[PROBLEM_TENSOR_MAX];
-    struct tensor_sizes sizes;
-
-    json_object_set_new(out, "values", values);
-    json_object_set_new(out, "shapes", shapes);
-    json_object_set_new(out, "addresses", addresses);
-    json_object_set_new(out, "bytes", bytes);
-    int rc = tensor_places(s, shape, &sizes, at, err);
-    if (rc != 0) {
-        return rc;
-    }
-    for (size_t i = 0; i < problem->param_count; i++) {
-        json_object_set_new(values, problem->param[i].name,
-                            problem->param[i].type == PARAM_INT ? json_integer(shape->i[i])
-                                                                : json_real(shape->f[i]));
-    }
-    for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
-        json_t *extents = json_array();
-
-        json_array_append_new(shapes, extents);
-        json_array_append_new(addresses, json_integer((json_int_t)at[t]));
-        json_array_append_new(bytes, json_integer((json_int_t)sizes.bytes[t]));
-        rc = shape_json(&problem->tensor[t], shape, extents, err);
-    }
-    return rc;
-}
-
-static bool is_launcher(const struct compile_plan *plan)
-{
-    return candidate_form((const char *)plan->source.data, plan->source.len) == FORM_LAUNCHER;
-}
-
-// A baseline is beside a candidate in one process and beside the reference in another, so it has
-// the first arena and these two have the second.
 static uint64_t base_of(const struct compile_plan *plan)
 {
     return ARENA_RECORDED + (plan->role == COMPILE_BASELINE ? 0 : ARENA_RECORDED_STEP);
@@ -127,16 +55,12 @@ static enum manifest_role manifest_role_of(const struct compile_plan *plan)
     return plan->role == COMPILE_REFERENCE ? MANIFEST_REFERENCE : MANIFEST_CANDIDATE;
 }
 
-// What the source is in the jail: its role, and the name of its file in messages.
-static void add_role(const struct compile_plan *plan, json_t *request)
+static const char *role_name(const struct compile_plan *plan)
 {
     static const char *const role[] = {[COMPILE_CANDIDATE] = "candidate",
                                        [COMPILE_BASELINE] = "baseline",
                                        [COMPILE_REFERENCE] = "reference"};
-    const char *name = role[plan->role < ARRAY_LEN(role) ? plan->role : COMPILE_CANDIDATE];
-
-    json_object_set_new(request, "role", json_string(name));
-    json_object_set_new(request, "file", json_sprintf("%s.py", name));
+    return role[plan->role < ARRAY_LEN(role) ? plan->role : COMPILE_CANDIDATE];
 }
 
 // Makes the request. *ret_source_is_text is false when the source is no UTF-8.
@@ -144,47 +68,24 @@ static int make_request(const struct session *s, struct bytes *ret, bool *ret_so
                         struct err *err)
 {
     const struct compile_plan *plan = s->plan;
-    const struct problem *problem = s->problem;
-    json_t *request = json_object(), *tensors = json_array(), *params = json_array();
-    json_t *cases = json_array();
-    json_t *source = json_stringn((const char *)plan->source.data, plan->source.len);
+    struct record_case *cases = xcalloc(s->shape_count + 1, sizeof(*cases));
+    struct record_request what = {.source = &plan->source,
+                                  .role = role_name(plan),
+                                  .problem = s->problem,
+                                  .target = plan->target,
+                                  .device = plan->device,
+                                  .base = base_of(plan),
+                                  .cpu_seconds = plan->max_seconds,
+                                  .cases = cases,
+                                  .case_count = s->shape_count};
     int rc = 0;
 
-    *ret_source_is_text = source;
-    json_object_set_new(request, "source", source ? source : json_string(""));
-    json_object_set_new(request, "problem", json_string(problem->name));
-    json_object_set_new(request, "form", json_string(is_launcher(plan) ? "launcher" : "python"));
-    add_role(plan, request);
-    json_object_set_new(request, "target", json_string(plan->target));
-    json_object_set_new(request, "device", json_string(plan->device ? plan->device : "0"));
-    json_object_set_new(request, "library", json_string(RECORDER_LIBRARY));
-    json_object_set_new(request, "base", json_integer((json_int_t)base_of(plan)));
-    json_object_set_new(request, "memory", json_integer((json_int_t)MEMORY_MAX));
-    json_object_set_new(request, "cpu_seconds", json_real(ceil(plan->max_seconds)));
-    json_object_set_new(request, "tensors", tensors);
-    json_object_set_new(request, "params", params);
-    json_object_set_new(request, "cases", cases);
-    for (size_t t = 0; t < problem->tensor_count; t++) {
-        json_array_append_new(tensors, tensor_json(&problem->tensor[t]));
-    }
-    for (size_t i = 0; i < problem->param_count; i++) {
-        json_array_append_new(params,
-                              json_pack("{s:s, s:s}", "name", problem->param[i].name, "type",
-                                        problem->param[i].type == PARAM_INT ? "int" : "f64"));
-    }
     for (size_t i = 0; i < s->shape_count && rc == 0; i++) {
-        json_t *one = json_object();
-
-        json_array_append_new(cases, one);
-        rc = case_json(s, &s->shape[i], one, err);
+        cases[i].shape = s->shape[i];
+        rc = tensor_places(s, &s->shape[i], &cases[i].sizes, cases[i].at, err);
     }
-    if (rc == 0) {
-        char *text = json_dumps(request, JSON_COMPACT);
-
-        *ret = (struct bytes){.data = (unsigned char *)text, .len = text ? strlen(text) : 0};
-        rc = text ? 0 : err_set(err, ERR_INTERNAL, "a request to the recorder");
-    }
-    json_decref(request);
+    rc = rc == 0 ? record_request_make(&what, ret, ret_source_is_text, err) : rc;
+    free(cases);
     return rc;
 }
 
@@ -299,10 +200,36 @@ static int check_cases(const struct session *s, const struct cuda_recording *rec
     return 0;
 }
 
-static void take_recording(const struct session *s, struct record_reply *reply, struct bytes *ret)
+// Packs the object: a recording, or without one (NULL) a candidate that is to run unsealed.
+static void keep_object(const struct session *s, struct cuda_recording *recording,
+                        struct bytes *ret)
 {
     struct cuda_object object;
     struct strbuf packed;
+    struct err why = ERR_INIT;
+
+    message_init(&cuda_object_message, &object);
+    object.source = s->plan->source;
+    object.target = s->plan->target;
+    object.recording = recording;
+    object.unsealed = !recording;
+    strbuf_init(&packed, (size_t)64 << 20);
+    if (message_pack(&cuda_object_message, &object, &packed, &why) != 0) {
+        // More of something than a message has, such as variables of an image.
+        compile_result_refuse(s->compiled, VERDICT_REJECTED,
+                              xasprintf("what was recorded cannot be kept: %s", why.text));
+    } else if (packed.truncated || packed.len > s->plan->max_output) {
+        compile_result_refuse_large(s->compiled, s->plan);
+    } else {
+        s->compiled->object = digest_of(packed.data, packed.len);
+        s->compiled->unsealed = !recording;
+        *ret = strbuf_detach_bytes(&packed);
+    }
+    strbuf_release(&packed);
+}
+
+static void take_recording(const struct session *s, struct record_reply *reply, struct bytes *ret)
+{
     struct err why = ERR_INIT;
     int rc = unpack_images(s, reply->recording, &why);
 
@@ -323,24 +250,9 @@ static void take_recording(const struct session *s, struct record_reply *reply, 
         compile_result_refuse(s->compiled, VERDICT_REJECTED, xstrdup(why.text));
         return;
     }
-    message_init(&cuda_object_message, &object);
-    object.source = s->plan->source;
-    object.target = s->plan->target;
-    object.recording = reply->recording;
     record_features(reply->recording, s->problem, &s->shape[0], s->plan->facts,
                     s->plan->facts_count, &s->compiled->features, &s->compiled->features_count);
-    strbuf_init(&packed, (size_t)64 << 20);
-    if (message_pack(&cuda_object_message, &object, &packed, &why) != 0) {
-        // More of something than a message has, such as variables of an image.
-        compile_result_refuse(s->compiled, VERDICT_REJECTED,
-                              xasprintf("what was recorded cannot be kept: %s", why.text));
-    } else if (packed.truncated || packed.len > s->plan->max_output) {
-        compile_result_refuse_large(s->compiled, s->plan);
-    } else {
-        s->compiled->object = digest_of(packed.data, packed.len);
-        *ret = strbuf_detach_bytes(&packed);
-    }
-    strbuf_release(&packed);
+    keep_object(s, reply->recording, ret);
 }
 
 static enum verdict verdict_of(const char *name)
@@ -358,6 +270,39 @@ static enum verdict verdict_of(const char *name)
         }
     }
     return VERDICT_REJECTED;
+}
+
+// What cannot be recorded because its host code decides is an object all the same where the plan
+// asks for one; the log says why.
+static void take_unsealed(const struct session *s, const char *reason, struct bytes *ret)
+{
+    char *log = s->compiled->log;
+
+    s->compiled->log =
+        xasprintf("it is not recorded: %.4000s%s%.56000s", reason, log ? "\n" : "", log ? log : "");
+    free(log);
+    keep_object(s, NULL, ret);
+}
+
+static void take_refusal(const struct session *s, const struct record_reply *reply,
+                         struct bytes *ret)
+{
+    bool unsealable = reply->unsealable && reply->reason && s->plan->role == COMPILE_CANDIDATE;
+    const char *hint = unsealable ? "; with --unsealed it is measured with its host code" : "";
+    char *reason = xasprintf("%.3900s%s",
+                             reply->reason ? reply->reason
+                                           : "what was recorded makes no sense: there is neither "
+                                             "a recording nor a reason why not",
+                             s->plan->unsealed ? "" : hint);
+
+    compile_result_clean(reason, strlen(reason));
+    if (unsealable && s->plan->unsealed) {
+        take_unsealed(s, reason, ret);
+        free(reason);
+    } else {
+        compile_result_refuse(s->compiled, verdict_of(reply->verdict ? reply->verdict : ""),
+                              reason);
+    }
 }
 
 // A refusal of what has used up its processor time may come from a compiler that was ended by it. A
@@ -393,12 +338,7 @@ static int take_reply(const struct session *s, const struct recorder_report *rep
     } else if (report->cpu_seconds >= s->plan->max_seconds) {
         compile_result_refuse_slow(s->compiled, s->plan);
     } else {
-        char *reason = xstrdup(reply.reason ? reply.reason
-                                            : "what was recorded makes no sense: there is neither "
-                                              "a recording nor a reason why not");
-
-        compile_result_clean(reason, strlen(reason));
-        compile_result_refuse(s->compiled, verdict_of(reply.verdict ? reply.verdict : ""), reason);
+        take_refusal(s, &reply, ret);
     }
     message_clear(&record_reply_message, &reply);
     return rc;
@@ -414,7 +354,8 @@ static int ask(const struct session *s, struct recorder *recorder, struct bytes 
     struct err why = ERR_INIT;
     bool is_text;
 
-    if (plan->role == COMPILE_REFERENCE && is_launcher(plan)) {
+    if (plan->role == COMPILE_REFERENCE &&
+        candidate_form((const char *)plan->source.data, plan->source.len) == FORM_LAUNCHER) {
         compile_result_refuse(s->compiled, VERDICT_COMPILE_ERROR,
                               xstrdup("a reference has no code of the host in C++; write it with "
                                       "launch lines, or as reference.py"));

@@ -5,7 +5,7 @@
 #include "executor/gpu/record/recorder.h"
 #include "common/clock.h"
 #include "common/strbuf.h"
-#include "executor/sandbox/interpreter.h"
+#include "executor/gpu/record/interpreter.h"
 #include "executor/sandbox/process.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,6 @@
 #define START_SECONDS 120                 // importing PyTorch takes 2 to 10 seconds
 #define STATUS_SECONDS 20                 // for the status when the pipe has ended
 #define SCRATCH_BYTES ((uint64_t)4 << 30) // that may be written, in memory
-#define FOLDERS_SECONDS 20
 #define BEGAN 0xc0 // before a reply: candidate code may have run (executor/recorder/begin.py)
 
 __asm__(".section .rodata\n"
@@ -169,117 +168,6 @@ static int sealed_file(const char *name, const char *begin, const char *end, str
     return fd;
 }
 
-// Runs the interpreter outside of the sandbox to learn which folders are its own, and which program
-// it is. It is the administrator's, and runs nothing of a candidate's.
-static int read_folders(const char *python, struct strbuf *out, struct err *err)
-{
-    static const char script[] =
-        "import os, sys\n"
-        "print(os.path.realpath(sys.executable)); print(sys.executable)\n"
-        "print('\\n'.join(dict.fromkeys([sys.prefix, sys.base_prefix] + sys.path)))\n";
-    int pipe_end[2], status = -1;
-    char buf[4096];
-    ssize_t n;
-
-    if (pipe2(pipe_end, O_CLOEXEC) != 0) {
-        return err_set_errno(err, ERR_SYSTEM, errno, "a pipe for %s", python);
-    }
-    pid_t pid = fork();
-    if (pid == 0) {
-        int null = open("/dev/null", O_RDWR);
-
-        (void)dup2(null, STDIN_FILENO);
-        (void)dup2(pipe_end[1], STDOUT_FILENO);
-        (void)dup2(null, STDERR_FILENO);
-        execlp(python, python, "-I", "-B", "-c", script, (char *)NULL);
-        _exit(127);
-    }
-    close(pipe_end[1]);
-    while (pid > 0 && (n = read(pipe_end[0], buf, sizeof(buf))) > 0) {
-        strbuf_add(out, buf, (size_t)n);
-    }
-    close(pipe_end[0]);
-    if (pid > 0 && !process_wait(pid, FOLDERS_SECONDS, &status)) {
-        (void)kill(pid, SIGKILL);
-        process_reap(pid, &status);
-    }
-    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0
-               ? 0
-               : err_set(err, ERR_UNSUPPORTED,
-                         "%s cannot be started; name an interpreter with PyTorch by --python",
-                         python);
-}
-
-static bool is_inside(const char *path, const char *folder)
-{
-    size_t len = strlen(folder);
-
-    return strncmp(path, folder, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
-// Adds a folder that the sandbox would not have otherwise.
-static void add_folder(struct sandbox *sandbox, const char *path)
-{
-    char real[PATH_MAX];
-    const char *both[] = {path, realpath(path, real) ? real : path};
-
-    for (size_t k = 0; k < 2; k++) {
-        bool known = both[k][0] != '/' || strlen(both[k]) >= SANDBOX_FOLDER_BYTES ||
-                     is_inside(both[k], "/usr") || strcmp(both[k], "/") == 0;
-        size_t i = 0;
-
-        while (i < SANDBOX_FOLDERS_MAX && sandbox->folder[i][0] != '\0') {
-            known = known || is_inside(both[k], sandbox->folder[i]);
-            i++;
-        }
-        if (!known && i < SANDBOX_FOLDERS_MAX && access(both[k], F_OK) == 0) {
-            snprintf(sandbox->folder[i], SANDBOX_FOLDER_BYTES, "%s", both[k]);
-        }
-    }
-}
-
-static void add_folder_of(struct sandbox *sandbox, const char *file)
-{
-    char folder[PATH_MAX];
-
-    snprintf(folder, sizeof(folder), "%s", file);
-    char *slash = strrchr(folder, '/');
-    if (slash) {
-        *slash = '\0';
-        add_folder(sandbox, folder);
-    }
-}
-
-static int prepare_sandbox(struct recorder *recorder, struct sandbox *sandbox, struct err *err)
-{
-    struct strbuf text = STRBUF_INIT;
-    int rc = read_folders(recorder->python, &text, err);
-
-    if (rc != 0) {
-        goto out;
-    }
-    char *rest = text.data;
-    const char *real = strsep(&rest, "\n"), *executable = strsep(&rest, "\n");
-    if (!executable || executable[0] != '/' || strlen(executable) >= sizeof(recorder->python)) {
-        rc = err_set(err, ERR_UNSUPPORTED, "%s does not say which program it is", recorder->python);
-        goto out;
-    }
-    if (!recorder->sandbox_off && !interpreter_is_reachable(real)) {
-        rc = err_set(err, ERR_UNSUPPORTED, "%s is in a folder closed to others (chmod o+x)", real);
-        goto out;
-    }
-    snprintf(recorder->python, sizeof(recorder->python), "%s", executable);
-    const char *line;
-    while ((line = strsep(&rest, "\n"))) {
-        add_folder(sandbox, line);
-    }
-    add_folder_of(sandbox, real);
-    add_folder_of(sandbox, executable);
-out:
-    strbuf_release(&text);
-    return rc;
-}
-
 static int spawn(struct recorder *recorder, struct err *err)
 {
     struct recorder_spec spec = {.python = ""};
@@ -332,18 +220,32 @@ static ssize_t await_status(const struct recorder *recorder, double seconds,
 
 static int make_zygote(struct recorder *recorder, struct err *err)
 {
+    int rc = 0;
+
+    if (!recorder->filter.program) {
+        rc = sandbox_filter_build(&recorder->filter, STAGE_RECORD, err);
+    }
+    return rc == 0 ? zygote_create(&recorder->zygote, recorder_child, &recorder->filter, err) : rc;
+}
+
+int recorder_fork(struct recorder *recorder, struct err *err)
+{
+    int rc = make_zygote(recorder, err);
+
+    if (rc != 0) {
+        recorder_stop(recorder);
+    }
+    return rc;
+}
+
+static int enter_sandbox(struct recorder *recorder, struct err *err)
+{
     struct sandbox sandbox = {
         .kind = SANDBOX_RECORDER, .off = recorder->sandbox_off, .scratch = SCRATCH_BYTES};
-    int rc = prepare_sandbox(recorder, &sandbox, err);
+    int rc = interpreter_find(recorder->python, &sandbox, err);
 
     if (rc != 0) {
         return rc;
-    }
-    if (!recorder->filter.program) {
-        rc = sandbox_filter_build(&recorder->filter, STAGE_RECORD, err);
-        if (rc != 0) {
-            return rc;
-        }
     }
     if (recorder->sandbox_off) {
         snprintf(recorder->folder, sizeof(recorder->folder), "/tmp/kcast-record.XXXXXX");
@@ -352,8 +254,8 @@ static int make_zygote(struct recorder *recorder, struct err *err)
             return err_set_errno(err, ERR_SYSTEM, errno, "a folder for the recorder");
         }
     }
-    rc = zygote_create(&recorder->zygote, recorder_child, &recorder->filter, err);
-    return rc == 0 ? zygote_enter(&recorder->zygote, &sandbox, err) : rc;
+    recorder->entered = true;
+    return zygote_enter(&recorder->zygote, &sandbox, err);
 }
 
 static void end_process(struct recorder *recorder)
@@ -385,13 +287,18 @@ int recorder_start(struct recorder *recorder, const char *python, bool sandbox_o
     if (recorder->pid > 0 && recorder->sandbox_off == sandbox_off) {
         return 0;
     }
-    recorder_stop(recorder);
+    if (recorder->entered || recorder->zygote.socket < 0) {
+        recorder_stop(recorder); // what an earlier process has left goes with its sandbox
+    }
     recorder->sandbox_off = sandbox_off;
     if (strlen(python) >= sizeof(recorder->python)) {
         return err_set(err, ERR_LIMIT, "the interpreter's path is too long");
     }
     snprintf(recorder->python, sizeof(recorder->python), "%s", python);
-    int rc = make_zygote(recorder, err);
+    int rc = recorder->zygote.socket < 0 ? make_zygote(recorder, err) : 0;
+    if (rc == 0) {
+        rc = enter_sandbox(recorder, err);
+    }
     if (rc == 0) {
         rc = spawn(recorder, err);
     }
@@ -409,8 +316,9 @@ int recorder_start(struct recorder *recorder, const char *python, bool sandbox_o
 
 // ---- one request ----
 
-static int send_request(const struct recorder *recorder, const struct bytes *request, int pipe_end,
-                        struct err *err)
+// fd: of fd_count descriptors the first is set here, to a file with the request.
+static int send_request(const struct recorder *recorder, const struct bytes *request, int *fd,
+                        size_t fd_count, struct err *err)
 {
     int file = memfd_create("request", MFD_CLOEXEC);
     size_t done = 0;
@@ -424,9 +332,10 @@ static int send_request(const struct recorder *recorder, const struct bytes *req
         }
         done += (size_t)n;
     }
+    fd[0] = file;
     if (file < 0 || done < request->len || lseek(file, 0, SEEK_SET) != 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "memory for a request to the recorder");
-    } else if (fd_message_send(recorder->control, "x", 1, (int[]){file, pipe_end}, 2) != 0) {
+    } else if (fd_message_send(recorder->control, "x", 1, fd, fd_count) != 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "talking to the recorder");
     }
     if (file >= 0) {
@@ -469,7 +378,7 @@ int recorder_ask(struct recorder *recorder, const struct bytes *request, double 
     if (pipe2(pipe_end, O_CLOEXEC) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "a pipe for the recorder");
     }
-    int rc = send_request(recorder, request, pipe_end[1], err);
+    int rc = send_request(recorder, request, (int[]){-1, pipe_end[1]}, 2, err);
     close(pipe_end[1]);
     if (rc != 0) {
         close(pipe_end[0]);
@@ -497,4 +406,41 @@ int recorder_ask(struct recorder *recorder, const struct bytes *request, double 
     }
     strbuf_release(&reply);
     return 0;
+}
+
+// ---- a candidate that runs ----
+
+int recorder_begin_unsealed(struct recorder *recorder, const struct bytes *request, int memory,
+                            int *ret_socket, struct err *err)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return err_set_errno(err, ERR_SYSTEM, errno, "a socket for a candidate");
+    }
+    int rc = send_request(recorder, request, (int[]){-1, pair[1], memory}, 3, err);
+    close(pair[1]);
+    if (rc != 0) {
+        close(pair[0]);
+        end_process(recorder);
+        return rc;
+    }
+    *ret_socket = pair[0];
+    return 0;
+}
+
+bool recorder_end_unsealed(struct recorder *recorder, double seconds, struct recorder_report *ret)
+{
+    struct control_status status = {.status = -1};
+    char text[512];
+    bool ended = await_status(recorder, seconds, &status, text) >= 0;
+
+    if (!ended) {
+        end_process(recorder);
+    }
+    *ret = (struct recorder_report){.end = ended ? RECORDER_DIED : RECORDER_TIMEOUT,
+                                    .began = true,
+                                    .status = status.status,
+                                    .cpu_seconds = status.cpu_seconds};
+    return ended;
 }

@@ -1,6 +1,7 @@
 // The recorder: a process in a sandbox with a Python interpreter that has PyTorch imported, which
 // forks a child for each candidate; the child runs the candidate on the GPU and writes what it has
-// launched (executor/recorder). executor/gpu/record/record.c calls it. It must not know plans and
+// launched (executor/recorder), or with its host code as often as it is told to.
+// executor/gpu/record/record.c and executor/gpu/unsealed call it. It must not know plans and
 // problems. This side trusts nothing that comes out of it.
 #ifndef EXECUTOR_GPU_RECORD_RECORDER_H
 #define EXECUTOR_GPU_RECORD_RECORDER_H
@@ -17,6 +18,7 @@ struct recorder {
     struct sandbox_filter filter; // not built yet when its program is NULL
     struct zygote zygote;         // socket -1: there is none
     bool sandbox_off;
+    bool entered;                   // the zygote is in its sandbox
     char python[RECORDER_PATH_MAX]; // the interpreter
     pid_t pid;                      // of the process that forks; 0: it is not running
     int control;                    // to it; -1: none
@@ -43,6 +45,9 @@ struct recorder_report {
         .zygote = {.socket = -1}, .control = -1                                                    \
     }
 
+// Forks what starts the interpreter, for a process that will use the GPU or hold secrets before it
+// knows whether it needs one: such a process must not be copied.
+MUST_CHECK int recorder_fork(struct recorder *recorder, struct err *err);
 // Starts the interpreter unless it runs already, as asked for. Takes seconds: it imports PyTorch.
 // ERR_UNSUPPORTED says what the interpreter lacks, ERR_SANDBOX what the sandbox does.
 MUST_CHECK int recorder_start(struct recorder *recorder, const char *python, bool sandbox_off,
@@ -56,6 +61,17 @@ void recorder_stop(struct recorder *recorder);
 MUST_CHECK int recorder_ask(struct recorder *recorder, const struct bytes *request, double seconds,
                             size_t most, struct recorder_report *ret_report, struct bytes *ret,
                             struct err *err);
+
+// Has a candidate run in a process of its own, which is told by messages on *ret_socket what to do
+// (executor/gpu/unsealed/wire.h); the caller closes it. `memory` is a descriptor of memory of the
+// GPU, which stays the caller's, for the tensors. The recorder must be running.
+// recorder_end_unsealed follows.
+MUST_CHECK int recorder_begin_unsealed(struct recorder *recorder, const struct bytes *request,
+                                       int memory, int *ret_socket, struct err *err);
+// Waits for the end of the process, which comes when the socket has been closed or by itself. When
+// it has not come after `seconds`, everything is killed and false returned; the next recorder_start
+// starts another interpreter.
+bool recorder_end_unsealed(struct recorder *recorder, double seconds, struct recorder_report *ret);
 
 // Where the library lies for the process that records, whose memory comes from it.
 #define RECORDER_LIBRARY "/proc/self/fd/4"

@@ -38,6 +38,7 @@ struct fake_behaviour {
     bool foreign;             // does not speak the client's version
     bool busy;                // answers everything but HELLO with ERR_BUSY
     bool late;              // the worker listens only from the first measurement on, see fake_visit
+    bool hosted;            // candidates with A=8 have host code that cannot be recorded
     bool lies;              // its verdicts contradict their intervals
     bool old;               // the worker names only its engine "llm", as a feature
     bool reads_facts;       // the worker forecasts by facts of sources, too
@@ -153,6 +154,14 @@ static inline struct compiled *fake_compile(struct fake *fake, const struct job_
         compiled->reason = xstrdup("candidate.c:1: it does not like A=1 B=1");
         return compiled;
     }
+    if (fake->behaviour.hosted && a == 8) {
+        compiled->unsealed = spec->unsealed;
+        if (!spec->unsealed) {
+            compiled->verdict = VERDICT_REJECTED;
+            compiled->reason = xstrdup("it reads a result on the host");
+            return compiled;
+        }
+    }
     char object[64];
     snprintf(object, sizeof(object), "%d %d %d", a, b, a == 2 ? 0 : c);
     compiled->object = digest_of(object, strlen(object));
@@ -230,6 +239,7 @@ static inline struct result *fake_measure(struct fake *fake, const struct job_sp
         result->verdict = fake->behaviour.lies ? VERDICT_INCONCLUSIVE : result->verdict;
     }
     result->compiled = compiled;
+    result->unsealed = compiled->unsealed;
     return result;
 }
 

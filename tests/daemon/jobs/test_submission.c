@@ -132,6 +132,29 @@ static void the_same_key_for_something_else_is_a_conflict(void **state)
     assert_int_equal(outcome.retry_after_ms, 0);
 }
 
+// What may run unsealed is another job than what may not, and a daemon can refuse it.
+static void running_unsealed_is_asked_for_and_may_be_forbidden(void **state)
+{
+    struct workshop *w = *state;
+    struct submit body = workshop_submit_body(w, JOB_MEASURE, "k", "source");
+
+    w->parts.limits.no_unsealed = true;
+    body.spec->unsealed = true;
+    assert_refused(w, &body, ERR_DENIED);
+    body = workshop_submit_body(w, JOB_MEASURE, "k", "source");
+    struct told told = submit(w, &body);
+    assert_int_equal(told.error.code, ERR_NONE);
+    assert_false(job_table_find(w->parts.jobs, told.job)->unsealed);
+    w->parts.limits.no_unsealed = false;
+    body = workshop_submit_body(w, JOB_MEASURE, "k", "source");
+    body.spec->unsealed = true;
+    assert_int_equal(submit(w, &body).error.code, ERR_CONFLICT);
+    body = workshop_submit_body(w, JOB_MEASURE, "another", "source");
+    body.spec->unsealed = true;
+    told = submit(w, &body);
+    assert_true(job_table_find(w->parts.jobs, told.job)->unsealed);
+}
+
 static void equal_submits_at_the_same_time_become_one_job(void **state)
 {
     struct workshop *w = *state;
@@ -387,6 +410,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_same_key_gives_the_same_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(how_much_is_to_be_compiled_makes_no_other_job, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(running_unsealed_is_asked_for_and_may_be_forbidden, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(the_same_key_for_something_else_is_a_conflict, set_up,
                                         tear_down),

@@ -65,6 +65,7 @@ static void what_is_measured_where_and_how_is_in_the_key(void **state)
     CHANGES(s.job.repeat = 1);
     CHANGES(s.job.repeat = UINT64_MAX);
     CHANGES(s.job.max_launches = 16);
+    CHANGES(s.job.unsealed = true);
     CHANGES(s.job.kind = JOB_COMPILE);
 #undef CHANGES
 }

@@ -356,9 +356,21 @@ static void an_outcome_cut_at_any_byte_is_refused(void **state)
     bytes_clear(&packed);
 }
 
+static void what_nobody_let_run_unsealed_did_not(void **state)
+{
+    struct report r;
+
+    (void)state;
+    fill_report(&r);
+    assert_believed(&r);
+    r.result.unsealed = true;
+    assert_lie(&r, "it ran unsealed");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_nobody_let_run_unsealed_did_not),
         cmocka_unit_test(a_number_that_no_measurement_gives_is_refused),
         cmocka_unit_test(a_number_at_its_bound_or_absent_is_believed),
         cmocka_unit_test(quantiles_are_in_order_also_around_an_absent_median),

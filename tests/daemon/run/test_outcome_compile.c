@@ -201,6 +201,48 @@ static void a_cuda_object_needs_code_for_its_target_in_each_variant(void **state
     check_object(&o, "sm_90", "without a variant");
 }
 
+// says NULL: it is believed.
+static void check_unsealed(bool asked, bool told, const struct object *o, const char *says)
+{
+    const struct compile_expectation wanted = {.target = "sm_90", .unsealed = asked};
+    struct compile_outcome outcome, read = {0};
+    struct compiled compiled;
+    struct err err = ERR_INIT;
+
+    begin_compile(&outcome, &compiled);
+    compiled.unsealed = told;
+    struct bytes object = pack(&cuda_object_message, &o->object);
+    outcome.object = object;
+    struct bytes packed = pack(&compile_outcome_message, &outcome);
+    int rc = outcome_read_compile(&read, &packed, &wanted, &err);
+    if ((rc == 0) != !says || (says && !strstr(err.text, says))) {
+        fail_msg("%s; expected: %s", err.text, says ? says : "belief");
+    }
+    if (rc == 0) {
+        assert_true(read.compiled->unsealed == told);
+        message_clear(&compile_outcome_message, &read);
+    }
+    bytes_clear(&object);
+    bytes_clear(&packed);
+}
+
+static void an_object_runs_unsealed_only_where_that_was_asked_for(void **state)
+{
+    struct object o;
+
+    (void)state;
+    fill_object(&o);
+    check_unsealed(true, false, &o, NULL); // it could be sealed all the same
+    check_unsealed(true, true, &o, "unsealed, or not");
+    o.object.unsealed = true;
+    check_unsealed(true, true, &o, "an object with code that is to run unsealed");
+    o.object.variants_count = 0;
+    check_unsealed(true, true, &o, NULL);
+    check_unsealed(true, false, &o, "unsealed, or not");
+    check_unsealed(false, true, &o, "an unsealed candidate that nobody asked for");
+    check_unsealed(false, false, &o, "unsealed, or not");
+}
+
 static void what_is_no_cuda_object_is_refused_only_where_one_is_expected(void **state)
 {
     struct compile_outcome outcome;
@@ -318,6 +360,7 @@ int main(void)
         cmocka_unit_test(a_failed_compilation_has_no_object_whatever_it_says),
         cmocka_unit_test(a_compilation_that_cannot_be_is_refused),
         cmocka_unit_test(a_cuda_object_needs_code_for_its_target_in_each_variant),
+        cmocka_unit_test(an_object_runs_unsealed_only_where_that_was_asked_for),
         cmocka_unit_test(what_is_no_cuda_object_is_refused_only_where_one_is_expected),
         cmocka_unit_test(a_probe_says_what_the_device_and_the_toolchain_are),
         cmocka_unit_test(gpus_are_told_apart_and_described),

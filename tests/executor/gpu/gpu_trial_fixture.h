@@ -36,6 +36,7 @@
 struct trial {
     struct gpu gpu;
     struct oracle oracle;
+    struct recorder *recorder; // for candidates that run unsealed; NULL: none do
     bool open;
     struct measure_plan plan; // of the next run, which sets the candidate
     struct measure_outcome outcome;
@@ -126,7 +127,8 @@ static inline int trial_tear_down(void **state)
 
 static inline int trial_run(struct trial *trial, struct bytes candidate_taken)
 {
-    struct gpu_harness harness = {.gpu = &trial->gpu, .oracle = &trial->oracle};
+    struct gpu_harness harness = {
+        .gpu = &trial->gpu, .oracle = &trial->oracle, .recorder = trial->recorder};
 
     trial_replace(&trial->plan.candidate, candidate_taken);
     trial->err = (struct err)ERR_INIT;

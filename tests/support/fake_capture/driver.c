@@ -1,5 +1,6 @@
 // The device, its memory, images and kernels.
 #include "tests/support/fake_capture/capture.h"
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,12 +118,31 @@ CALL(cuMemCreate, uint64_t *ret, size_t bytes, const void *kind, uint64_t flags)
     return kind && flags == 0 ? broken : INVALID_VALUE;
 }
 
+// Memory of another process's fake driver (tests/support/fake_gpu). Its handle is an odd number.
+CALL(cuMemImportFromShareableHandle, uint64_t *ret, void *handle, int type)
+{
+    int fd = fcntl((int)(intptr_t)handle, F_DUPFD_CLOEXEC, 3);
+
+    *ret = 2 * (uint64_t)fd + 1;
+    return type == 1 && fd >= 0 ? broken : INVALID_VALUE;
+}
+
+static bool map_imported(uint64_t at, size_t bytes, int fd)
+{
+    return mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) !=
+           MAP_FAILED;
+}
+
 CALL(cuMemMap, uint64_t at, size_t bytes, size_t offset, uint64_t memory, uint64_t flags)
 {
-    return holds(reserved, reserved_count, at, bytes) && offset == 0 && memory == bytes &&
-                   flags == 0
-               ? broken
-               : INVALID_VALUE;
+    bool imported = memory % 2 == 1;
+
+    if (!holds(reserved, reserved_count, at, bytes) || offset != 0 || flags != 0 ||
+        (!imported && memory != bytes) ||
+        (imported && !map_imported(at, bytes, (int)(memory / 2)))) {
+        return INVALID_VALUE;
+    }
+    return broken;
 }
 
 CALL(cuMemSetAccess, uint64_t at, size_t bytes, const void *access, size_t count)
