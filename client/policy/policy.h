@@ -36,9 +36,9 @@ struct policy_decision {
 struct policy {
     const char *name, *help; // as --policy names and lists it
     void (*decide)(const struct policy_view *view, struct policy_decision *ret);
-    // Whether the candidate of the view will be measured whatever is still missing of its batch, and
-    // of what its forecaster has shown, if it compiles to an object of its own and the limits allow
-    // it; incumbent_log2 is not set. NULL: that is never known before.
+    // Whether the candidate of the view will be measured whatever is still missing of its batch,
+    // and of what its forecaster has shown, if it compiles to an object of its own and the limits
+    // allow it; incumbent_log2 is not set. NULL: that is never known before.
     bool (*foregone)(const struct policy_view *view);
     bool blind;       // It looks at no forecast.
     bool discards;    // Candidates with poor forecasts cost no measurement, however many come.

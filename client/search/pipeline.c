@@ -8,8 +8,8 @@
 //   seen(k)      The last batch whose outcomes the stages of batch k see: k - 2 at first. Later the
 //                lag grows with k, up to started.lag, but to a part of k at most
 //                (PIPELINE_LAG_PART): while there are few outcomes, each of them is worth more than
-//                a busy pool. With several devices the first batches, from which a model learns, see
-//                nothing and all later ones see at least those.
+//                a busy pool. With several devices the first batches, from which a model learns,
+//                see nothing and all later ones see at least those.
 //   propose(k)   One transaction. Sees the proposals of all earlier batches and the outcomes of
 //                batches up to seen(k), so it waits until batch seen(k) is settled; batches from
 //                which a model first learns see none, and wait for nothing. With several
@@ -33,8 +33,9 @@
 //   settled(k)   Every candidate of the batch that is to be measured has its outcome, batch k - 1 is
 //                settled, and no candidate of the batch is left that looks better than the
 //                incumbent. The best such candidate is measured again (key r<id>), and becomes the
-//                incumbent when the two measurements agree and the second one is better, too. Batches
-//                that see nothing are looked at together, when the last of them is measured.
+//                incumbent when the two measurements agree and the second one is better, too.
+//                Batches that see nothing are looked at together, when the last of them is
+//                measured.
 //
 // Compilations are for what a forecast needs (job_spec.features_only); the daemon compiles the rest
 // of a candidate that is measured. Where nobody forecasts everything is compiled at once, since it

@@ -64,6 +64,17 @@ static void search_list(struct fixture *f, int status, const char *fault, const 
 
 typedef void searching(struct fixture *f, int status, const char *fault, const char *path);
 
+// Candidates that the compiler makes the object of an earlier one of: some of them are measured in
+// vain, when they have compiled first.
+static uint64_t twins(const struct run_state *run_state)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < run_state->candidate_count; i++) {
+        count += run_state->candidate[i].object_duplicate_of != 0;
+    }
+    return count;
+}
+
 // Checks that the search, killed once and resumed, decides the same and runs as many jobs in all.
 static void killed_and_resumed(struct fixture *f, searching *begin, const char *fault,
                                const struct run_state *expected, uint64_t jobs)
@@ -76,9 +87,10 @@ static void killed_and_resumed(struct fixture *f, searching *begin, const char *
     load(&run_state, killed);
     assert_true(run_state.finished);
     assert_same_decisions(expected, &run_state, fault);
-    if (jobs_run(f) - before != jobs) {
-        fail_msg("%s: %llu jobs ran instead of %llu", fault,
-                 (unsigned long long)(jobs_run(f) - before), (unsigned long long)jobs);
+    uint64_t ran = jobs_run(f) - before, spare = twins(expected);
+    if (ran > jobs + spare || ran + spare < jobs) {
+        fail_msg("%s: %llu jobs ran instead of %llu", fault, (unsigned long long)ran,
+                 (unsigned long long)jobs);
     }
     run_state_release(&run_state);
     (void)unlink(killed);
