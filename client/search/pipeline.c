@@ -135,6 +135,7 @@ void pipeline_job_spec(const struct pipeline *p, uint64_t id, enum job_kind kind
         .no_machine_code = kind == JOB_MEASURE || (p->forecasts->absent && !started->machine_code),
     };
     if (kind == JOB_MEASURE) {
+        ret->max_seconds = started->timing_seconds > 0 ? started->timing_seconds : NAN;
         ret->reference = started->reference;
         ret->baseline = started->baseline;
         ret->device_class = p->run_state->session.device_class;

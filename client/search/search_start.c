@@ -16,6 +16,9 @@
 #include <unistd.h>
 
 #define COMMAND_LINE_MAX ((size_t)16384) // bytes in run_started
+#define TIMING_SHARE 0.125               // of a budget that the timing of one measurement may take
+#define TIMING_USUAL 30.0                // seconds, the daemon's own limit
+#define TIMING_LEAST 0.001               // seconds that a daemon accepts
 
 // The command line as it was typed, cut at COMMAND_LINE_MAX, malloc'd. It is read from the kernel,
 // since the options are parsed by now.
@@ -50,6 +53,14 @@ static void fill_names(struct run_started *started, char **path)
     }
 }
 
+// The limit of the timing of one measurement; NaN: the daemon's. A candidate whose times do not
+// settle, or that takes long, is not to use up a small budget alone.
+static double timing_seconds(const struct search_options *options)
+{
+    double seconds = TIMING_SHARE * clock_seconds(options->budget_ns);
+    return options->budget_ns > 0 && seconds < TIMING_USUAL ? fmax(seconds, TIMING_LEAST) : NAN;
+}
+
 static int fill_started(struct run_started *started, const struct generator_list *generators,
                         const struct search_options *options, const struct problem_dir *dir,
                         const struct pipeline_capacity *capacity, struct err *err)
@@ -77,6 +88,7 @@ static int fill_started(struct run_started *started, const struct generator_list
         .delta = certifies ? options->delta : NAN,
         .seed = stats_entropy(),
         .budget_seconds = options->budget_ns > 0 ? clock_seconds(options->budget_ns) : NAN,
+        .timing_seconds = timing_seconds(options),
         .measurements_max = options->measurements,
         .candidates_max = options->candidates,
         .release = xstrdup(KCAST_VERSION),

@@ -228,7 +228,7 @@ static inline struct result *fake_measure(struct fake *fake, const struct job_sp
     result->device = xstrdup("cpu0");
     result->device_class = xstrdup(FAKE_CLASS);
     result->seconds = xcalloc(1, sizeof(*result->seconds));
-    *result->seconds = (struct accounts){.held = 0.25, .time = 0.2};
+    *result->seconds = (struct accounts){.held = fmin(0.25, spec->max_seconds), .time = 0.2};
     if (compiled->verdict != VERDICT_NONE || b == 16) {
         result->verdict = compiled->verdict != VERDICT_NONE ? compiled->verdict : VERDICT_WRONG;
         result->reason = xstrdup("it is wrong");

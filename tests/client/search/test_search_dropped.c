@@ -132,6 +132,35 @@ static void what_was_dropped_is_compiled_when_the_search_is_given_more(void **st
     free(path);
 }
 
+// What the fake daemon's measurements take is as long as they may take.
+static void one_measurement_takes_an_eighth_of_a_budget_at_most(void **state)
+{
+    struct fixture *f = *state;
+    struct run_state run_state;
+    char *path = run_path(f, "eighth");
+    const char *const argument[] = {"search", f->problem, "--run",    path, "--seed", "11",
+                                    "--json", "--quiet",  "--budget", "1s", NULL};
+    serve_as(f, &(struct fake_behaviour){.blind = false});
+    forget(f);
+    expect(f, 0, NULL, argument);
+    load(&run_state, path);
+    assert_true(run_state.started.timing_seconds == 0.125 && run_state.measured > 4);
+    for (size_t i = 0; i < run_state.candidate_count; i++) {
+        const struct result *result = run_state.candidate[i].result;
+        assert_true(!result || result->seconds->held == 0.125);
+    }
+    run_state_release(&run_state);
+    free(path);
+    char *large = run_path(f, "large"); // an eighth of it is no limit that a daemon knows
+    const char *const days[] = {"search",         f->problem, "--run",  large,      "--seed", "11",
+                                "--measurements", "9",        "--json", "--budget", "99h",    NULL};
+    expect(f, 0, NULL, days);
+    load(&run_state, large);
+    assert_true(isnan(run_state.started.timing_seconds));
+    run_state_release(&run_state);
+    free(large);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +168,7 @@ int main(void)
         cmocka_unit_test(killed_at_its_last_measurement_it_ends_the_same),
         cmocka_unit_test(killed_while_its_last_candidates_are_measured_it_proposes_no_more),
         cmocka_unit_test(what_was_dropped_is_compiled_when_the_search_is_given_more),
+        cmocka_unit_test(one_measurement_takes_an_eighth_of_a_budget_at_most),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
