@@ -115,8 +115,11 @@ if [ "${KCAST_VARIANT:-debug}" != release ]; then
         kcast --json jobs --search "$name" | grep '"key":"m' >"$dir/known" || :
         kcast -q resume "$dir/k.run" >/dev/null || die "resume after a kill at event $at"
         "$bin/kcast" export "$dir/k.run" --events | grep '"measured"' >"$dir/measured"
+        # What had compiled before an earlier one with the same object was measured in vain.
+        "$bin/kcast" export "$dir/k.run" --events | grep '"decided"' | grep -E '"decision":4[,}]' >"$dir/reused"
         while read -r line; do
             job=$(field job <<<"$line") candidate=$(field key <<<"$line" | tr -d '"m') url=$(field pool <<<"$line" | tr -d '"')
+            grep -qE "\"candidate\":$candidate[,}]" "$dir/reused" && continue
             grep -E "\"candidate\":$candidate[,}]" "$dir/measured" | grep -E "\"job\":$job[,}]" | grep -q "\"pool\":\"$url\"" ||
                 die "m$candidate was job $job at $url, and is: $(grep -E "\"candidate\":$candidate[,}]" "$dir/measured")"
             found=$((found + 1))
