@@ -8,8 +8,7 @@
 //   seen(k)      The last batch whose outcomes the stages of batch k see: k - 2 at first. Later the
 //                lag grows with k, up to started.lag, but to a part of k at most
 //                (PIPELINE_LAG_PART): while there are few outcomes, each of them is worth more than
-//                a busy pool. With several devices the first batches, from which a model learns,
-//                see nothing and all later ones see at least those.
+//                a busy pool.
 //   propose(k)   One transaction. Sees the proposals of all earlier batches and the outcomes of
 //                batches up to seen(k), so it waits until batch seen(k) is settled; batches from
 //                which a model first learns see none, and wait for nothing. With several
@@ -34,8 +33,6 @@
 //                settled, and no candidate of the batch is left that looks better than the
 //                incumbent. The best such candidate is measured again (key r<id>), and becomes the
 //                incumbent when the two measurements agree and the second one is better, too.
-//                Batches that see nothing are looked at together, when the last of them is
-//                measured.
 //
 // Compilations are for what a forecast needs (job_spec.features_only); the daemon compiles the rest
 // of a candidate that is measured. Where nobody forecasts everything is compiled at once, since it
@@ -279,13 +276,6 @@ static void end_past_batches(struct pipeline *p)
     }
 }
 
-// Whether several devices are to be kept busy by a search that chooses among many points.
-static bool is_fast(const struct pipeline *p)
-{
-    const struct run_started *started = &p->run_state->started;
-    return p->policy->screens && started->pool_devices > 1 && (started->rules & RUN_RULE_AHEAD);
-}
-
 int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
                     struct job_service *jobs, struct forecast_service *forecasts,
                     struct proposer *const *proposers, const struct generator *const *generators,
@@ -323,7 +313,8 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
     p->lag = started->lag < 1             ? RUN_LAG_DEFAULT
              : started->lag < RUN_LAG_MAX ? started->lag
                                           : RUN_LAG_MAX;
-    p->lag_part = is_fast(p) ? PIPELINE_LAG_PART_FIRST : PIPELINE_LAG_PART;
+    bool fast = policy->screens && started->pool_devices > 1 && (started->rules & RUN_RULE_AHEAD);
+    p->lag_part = fast ? PIPELINE_LAG_PART_SCREENED : PIPELINE_LAG_PART;
     end_past_batches(p);
     if (run_state->surveys > 0) { // it has come to its end before
         p->exhausted = xstrdup(run_state->surveyed.reason ? run_state->surveyed.reason : "");
@@ -348,16 +339,7 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
     }
     *ret = p;
     int rc = p->asks ? pipeline_remember_sources(p, err) : 0;
-    rc = rc == 0 ? read_warm(p, err) : rc;
-    if (rc == 0 && is_fast(p)) {
-        uint64_t unseeing = 0;
-        while (pipeline_proposal_sees(p, unseeing + 1) == 0) {
-            unseeing++;
-        }
-        p->unseeing = unseeing;
-        p->lag_part = 1;
-    }
-    return rc;
+    return rc == 0 ? read_warm(p, err) : rc;
 }
 
 bool pipeline_asking(const struct pipeline *p)

@@ -207,12 +207,8 @@ void pipeline_settle(struct pipeline *p, bool *progress)
             return;
         }
     }
-    // Nobody sees the outcomes of the first of these batches without those of the last one.
-    uint64_t first = batch == p->unseeing ? 1 : batch;
-    uint64_t contender = batch < p->unseeing
-                             ? 0
-                             : pipeline_find_contender(p, batch_first(p, first),
-                                                       batch_last(p, batch), CONTENDER_OF_BATCH);
+    uint64_t contender =
+        pipeline_find_contender(p, batch_first(p, batch), batch_last(p, batch), CONTENDER_OF_BATCH);
     if (contender != 0) {
         pipeline_replicate(p, contender);
         return;

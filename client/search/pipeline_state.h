@@ -149,7 +149,6 @@ struct pipeline {
     uint64_t wide;           // candidates of each later batch
     uint64_t lag;            // the most batches under way at a time
     uint64_t lag_part;       // it is at most this part of the batches so far
-    uint64_t unseeing;       // batches 1 … this see no outcome, later ones those of all of them
     uint64_t *past_end;      // last candidates of batches 1 … past
     uint64_t past;           // batches before the last extension; the next one begins after them
     struct candidate_jobs *candidate_jobs; // entry i is of candidate i + 1
@@ -225,14 +224,10 @@ static inline uint64_t batch_last(const struct pipeline *p, uint64_t batch)
 // The last batch whose outcomes the stages of this batch may see; 0: they see none.
 static inline uint64_t seen_by(const struct pipeline *p, uint64_t batch)
 {
-    if (batch <= p->unseeing) {
-        return 0;
-    }
     uint64_t grown = batch / p->lag_part;
     uint64_t lag = grown > RUN_LAG_DEFAULT ? grown : RUN_LAG_DEFAULT;
     lag = lag < p->lag ? lag : p->lag;
-    uint64_t seen = batch > lag ? batch - lag : 0;
-    return seen > p->unseeing ? seen : p->unseeing;
+    return batch > lag ? batch - lag : 0;
 }
 
 // The last candidate whose outcome the stages of this batch may see.

@@ -132,53 +132,12 @@ static void the_earlier_of_two_with_one_object_stands_for_both(void **state)
     tear_down(f);
 }
 
-// With several devices the candidates from which the model learns are all decided about at once,
-// and only the best of them is measured again.
-static void with_several_devices_the_first_ones_are_looked_at_together(void **state)
-{
-    (void)state;
-    struct fixture *f = set_up_with(4, 64);
-    f->config.strategy = "greedy";
-    f->config.policy = "rank";
-    f->config.forecaster = SIM_FORECASTER_STATIC;
-    f->config.batch = f->config.wide = 4;
-    f->config.lag = 8;
-    f->config.devices = 4;
-    f->config.candidates = 48;
-    f->config.trust_by_skill = true;
-    f->config.rules = RUN_RULES_NOW;
-    start(f);
-    uint64_t first = sim_search_run_state(f->search)->candidate_count;
-    assert_int_equal(first, 24);
-    (void)run(f, SIZE_MAX);
-    const struct run_state *run_state = sim_search_run_state(f->search);
-    double best = 0, recorded = 0;
-    for (uint64_t i = 0; i < first; i++) {
-        const struct run_state_candidate *candidate = &run_state->candidate[i];
-        assert_true(candidate->decided.incumbent_log2 == 0);
-        if (candidate->result && candidate->result->speedup) {
-            best = fmax(best, candidate->result->speedup->log2);
-        }
-        if (candidate->record) {
-            assert_true(recorded == 0);
-            recorded = candidate->result->speedup->log2;
-        }
-    }
-    assert_true(best > 0 && recorded == best);
-    for (uint64_t i = first; i < run_state->candidate_count; i++) {
-        const struct run_decided *decided = &run_state->candidate[i].decided;
-        assert_true(decided->decision == 0 || decided->incumbent_log2 >= best);
-    }
-    tear_down(f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_slow_compilation_holds_up_its_own_candidate),
         cmocka_unit_test(a_limit_is_kept_whatever_compiles_first),
         cmocka_unit_test(the_earlier_of_two_with_one_object_stands_for_both),
-        cmocka_unit_test(with_several_devices_the_first_ones_are_looked_at_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
