@@ -54,30 +54,40 @@ static bool has_twin(const struct pipeline *p, uint64_t id)
     return false;
 }
 
-// Whether the candidate has compiled and is certain to be measured, if the limits allow it.
+// Whether the candidate has compiled, and can be measured although it is not decided about.
+static bool is_ready(const struct pipeline *p, uint64_t id)
+{
+    return compiled_of(p, id) && !p->candidate_jobs[id - 1].measuring &&
+           candidate_of(p, id)->decided.decision == 0 && !is_out(p, id);
+}
+
+// Whether it is ready and certain to be measured, if the limits allow it.
 static bool is_foregone(const struct pipeline *p, uint64_t batch, uint64_t id)
 {
-    if (!compiled_of(p, id) || is_out(p, id) || p->candidate_jobs[id - 1].measuring ||
-        candidate_of(p, id)->decided.decision != 0) {
-        return false;
-    }
     struct policy_view view = {.run_state = p->run_state,
                                .candidate = id,
                                .first = batch_first(p, batch),
                                .last = batch_last(p, batch),
                                .visible = visible_from(p, batch)};
-    return p->policy->foregone(&view) && !has_twin(p, id);
+    return is_ready(p, id) && p->policy->foregone(&view) && !has_twin(p, id);
+}
+
+static bool any_foregone(const struct pipeline *p, uint64_t batch)
+{
+    for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
+        if (is_foregone(p, batch, id)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 // Begins what measurements of the batch it can. Returns false when a limit is near.
 static bool measure_batch(struct pipeline *p, uint64_t batch)
 {
-    uint64_t visible = visible_from(p, batch), decided = batch_last(p, p->decided);
-    double incumbent = run_state_incumbent_before(p->run_state, visible);
-    struct spent spent = spent_count(p, visible, decided);
-    for (uint64_t id = batch_last(p, batch) + 1; id <= p->run_state->candidate_count; id++) {
-        spent_add(&spent, candidate_of(p, id), false); // audits at an end before an extension
-    }
+    uint64_t decided = batch_last(p, p->decided);
+    double incumbent = run_state_incumbent_before(p->run_state, visible_from(p, batch));
+    struct spent spent = spent_seen(p, batch, decided);
     for (uint64_t id = decided + 1; id <= batch_last(p, batch); id++) {
         if (is_out(p, id)) {
             continue;
@@ -96,25 +106,13 @@ static bool measure_batch(struct pipeline *p, uint64_t batch)
     return true;
 }
 
-// Whether one of the batch has compiled whose compilation or decision is not recorded.
-static bool has_answers(const struct pipeline *p, uint64_t batch)
-{
-    for (uint64_t id = batch_first(p, batch); id <= batch_last(p, batch); id++) {
-        if (!p->candidate_jobs[id - 1].measuring && compiled_of(p, id) &&
-            candidate_of(p, id)->decided.decision == 0 && !is_out(p, id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void pipeline_measure_ahead(struct pipeline *p)
 {
     uint64_t batches = batch_count(p);
     for (uint64_t batch = p->decided + 1;
          p->policy->foregone && !p->stop && batch <= batches && p->settled >= seen_by(p, batch);
          batch++) {
-        if (has_answers(p, batch) && !measure_batch(p, batch)) {
+        if (any_foregone(p, batch) && !measure_batch(p, batch)) {
             break;
         }
     }
@@ -124,8 +122,7 @@ void pipeline_measure_ahead(struct pipeline *p)
 void pipeline_measure_drawn_ahead(struct pipeline *p)
 {
     for (uint64_t id = searched_count(p) + 1; id <= p->run_state->candidate_count; id++) {
-        if (candidate_of(p, id)->proposed.draw > 0 && candidate_of(p, id)->decided.decision == 0 &&
-            compiled_of(p, id) && !is_out(p, id) && !has_twin(p, id)) {
+        if (candidate_of(p, id)->proposed.draw > 0 && is_ready(p, id) && !has_twin(p, id)) {
             pipeline_submit_undecided(p, id, p->run_state->surveyed.incumbent_log2);
         }
     }

@@ -204,10 +204,7 @@ static int record_trust(struct pipeline *p, uint64_t batch, uint64_t visible, st
 static int record_decisions(struct pipeline *p, uint64_t batch, struct err *err)
 {
     uint64_t visible = visible_from(p, batch);
-    struct spent spent = spent_count(p, visible, batch_first(p, batch) - 1);
-    for (uint64_t id = batch_last(p, batch) + 1; id <= p->run_state->candidate_count; id++) {
-        spent_add(&spent, candidate_of(p, id), false); // audits at an end before an extension
-    }
+    struct spent spent = spent_seen(p, batch, batch_first(p, batch) - 1);
     double incumbent = run_state_incumbent_before(p->run_state, visible);
     int rc = run_begin(p->run, err);
     if (rc == 0 && p->risk) {

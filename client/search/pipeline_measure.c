@@ -28,12 +28,15 @@ void pipeline_submit_measure(struct pipeline *p, uint64_t id)
 }
 
 // RUN_COMPILED has what the compiler said, unless only a part had been compiled then: of the rest
-// the digest of the object is new.
+// the digest of the object is new. There may be no result.
 static void drop_known_compilation(const struct run_state_candidate *candidate,
                                    struct result *result)
 {
-    struct compiled *compiled = result->compiled;
-    if (compiled && candidate->compiled && candidate->compiled->incomplete) {
+    struct compiled *compiled = result ? result->compiled : NULL;
+    if (!compiled) {
+        return;
+    }
+    if (candidate->compiled && candidate->compiled->incomplete) {
         struct compiled *kept = xcalloc(1, sizeof(*kept));
         message_init(&compiled_message, kept);
         kept->verdict = compiled->verdict;
@@ -42,19 +45,16 @@ static void drop_known_compilation(const struct run_state_candidate *candidate,
     } else {
         result->compiled = NULL;
     }
-    if (compiled) {
-        message_clear(&compiled_message, compiled);
-        free(compiled);
-    }
+    message_clear(&compiled_message, compiled);
+    free(compiled);
 }
 
-// Moves the outcome of a job into an event.
-static void make_measured(const struct pipeline *p, uint64_t id, enum purpose purpose,
-                          struct job_ref ref, struct job_info *info, struct run_measured *ret)
+// Moves the outcome of a job into an event, but for its purpose.
+static void make_measured(const struct pipeline *p, uint64_t id, struct job_ref ref,
+                          struct job_info *info, struct run_measured *ret)
 {
     const char *url = p->jobs->where(p->jobs, ref);
     *ret = (struct run_measured){.candidate = id,
-                                 .purpose = purpose,
                                  .job = ref.job,
                                  .pool = url ? xstrdup(url) : NULL,
                                  .times = pipeline_times(p, id, info),
@@ -72,9 +72,7 @@ int pipeline_record_measured(struct pipeline *p, uint64_t id, struct job_ref ref
 {
     bool audit = candidate_of(p, id)->decided.decision == DECISION_AUDIT;
     event->purpose = audit ? PURPOSE_AUDIT : PURPOSE_SEARCH;
-    if (event->result) {
-        drop_known_compilation(candidate_of(p, id), event->result);
-    }
+    drop_known_compilation(candidate_of(p, id), event->result);
     int rc = pipeline_append(p, RUN_MEASURED, event, err);
     if (rc == 0) {
         p->jobs->ack(p->jobs, ref);
@@ -91,7 +89,7 @@ static void on_measured(void *owner, uint64_t id, struct job_ref ref, struct job
         return;
     }
     struct run_measured event;
-    make_measured(p, id, PURPOSE_SEARCH, ref, info, &event);
+    make_measured(p, id, ref, info, &event);
     if (is_measuring(candidate_of(p, id))) {
         (void)!pipeline_record_measured(p, id, ref, &event, &p->failure);
     } else {
@@ -133,10 +131,9 @@ static int record_replication(struct pipeline *p, uint64_t id, struct job_ref re
 {
     double incumbent = run_state_incumbent_log2(p->run_state);
     struct run_measured event;
-    make_measured(p, id, PURPOSE_RECORD, ref, info, &event);
-    if (event.result) {
-        drop_known_compilation(candidate_of(p, id), event.result);
-    }
+    make_measured(p, id, ref, info, &event);
+    event.purpose = PURPOSE_RECORD;
+    drop_known_compilation(candidate_of(p, id), event.result);
     int rc = run_begin(p->run, err);
     if (rc == 0) {
         rc = pipeline_append(p, RUN_MEASURED, &event, err);

@@ -39,6 +39,15 @@ struct spent spent_count(const struct pipeline *p, uint64_t visible, uint64_t la
     return spent;
 }
 
+struct spent spent_seen(const struct pipeline *p, uint64_t batch, uint64_t last)
+{
+    struct spent spent = spent_count(p, visible_from(p, batch), last);
+    for (uint64_t id = batch_last(p, batch) + 1; id <= p->run_state->candidate_count; id++) {
+        spent_add(&spent, candidate_of(p, id), false); // audits at an end before an extension
+    }
+    return spent;
+}
+
 char *spent_limit(const struct pipeline *p, const struct spent *spent)
 {
     const struct run_started *started = &p->run_state->started;

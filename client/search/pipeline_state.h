@@ -476,6 +476,8 @@ MUST_CHECK int pipeline_record_proposal(struct pipeline *p, struct run_proposed 
 // Adds one candidate's decision, and its seconds when they are visible.
 void spent_add(struct spent *spent, const struct run_state_candidate *candidate, bool visible);
 struct spent spent_count(const struct pipeline *p, uint64_t visible, uint64_t last);
+// What decisions about this batch see as used: by candidates 1 … last, and by those behind it.
+struct spent spent_seen(const struct pipeline *p, uint64_t batch, uint64_t last);
 // The limit that one more measurement would exceed, as a sentence, malloc'd; NULL when there is
 // none. A measurement whose seconds are not known counts as the mean of the known ones, and while
 // none is known a budget of device seconds ends nothing: it is exceeded by what was under way then,

@@ -224,31 +224,26 @@ static int list_guards(struct gpu_harness *harness, struct err *err)
 int gpu_handover_place(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
 {
     struct gpu_handover *handover = harness->handover;
-    size_t number;
-    int rc = find_case(harness, data, &number, err);
+    int rc = find_case(harness, data, &handover->placed, err);
 
     if (rc != 0) {
         return rc;
     }
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        handover->tensor[t] = (struct guarded_buffer){.tensor = handover->cases[number].at[t],
-                                                      .bytes = data->sizes.bytes[t]};
+        handover->tensor[t] = (struct guarded_buffer){
+            .tensor = handover->cases[handover->placed].at[t], .bytes = data->sizes.bytes[t]};
     }
     return list_guards(harness, err);
 }
 
 int gpu_handover_enter(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
 {
+    struct gpu_handover *handover = harness->handover;
     struct unsealed_failure why;
-    size_t number;
-    int rc = find_case(harness, data, &number, err);
 
-    if (rc != 0) {
-        return rc;
-    }
     harness->inspected = false;
     harness->candidate_ran = true;
-    rc = unsealed_case(&harness->handover->process, (uint32_t)number, &why, err);
+    int rc = unsealed_case(&handover->process, (uint32_t)handover->placed, &why, err);
     return rc == UNSEALED_FAILED ? stop(harness, &why, data) : rc;
 }
 

@@ -29,6 +29,7 @@ struct gpu_handover {
     struct guarded_buffer tensor[PROBLEM_TENSOR_MAX]; // of the placed case, in it
     struct record_case *cases;                        // all cases of the candidate; owned
     size_t case_count;
+    size_t placed;           // index of the placed case
     struct gpu_zones guards; // all of the shared memory but the tensors
     uint64_t guard_key;      // of the pattern in it
     double ns;               // between the two readings of the clock, of the last launch

@@ -45,7 +45,8 @@ import types
 WARM_UPS = 3
 BEGAN = b"\xc0"  # before the reply, from when on the candidate may have written it
 PIECE = 4096  # bytes: what is not zero is kept in pieces of this size
-TOO_MUCH = "it needs more memory of the GPU than it may have; what it gives back while it is recorded is not used again"
+MEMORY = "it needs more memory of the GPU than it may have"
+TOO_MUCH = MEMORY + "; what it gives back while it is recorded is not used again"
 COMPILE_ERROR, REJECTED, CRASH = "compile-error", "rejected", "crash"
 
 
@@ -64,6 +65,11 @@ class Refusal(Exception):
 
 class Failure(RuntimeError):
     """This machine cannot record."""
+
+
+def message_of(error):
+    """What is answered instead of a result."""
+    return error.message() if isinstance(error, Refusal) else {4: f"{type(error).__name__}: {error}"[:900]}
 
 
 def pack(value, out):

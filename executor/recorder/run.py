@@ -51,7 +51,7 @@ class Unsealed(Recorder):
 
     def refusal(self, error):
         if self.driver.state()[4]:
-            error = Refusal(CRASH, "it needs more memory of the GPU than it may have")
+            error = Refusal(CRASH, MEMORY)
         return explain(error, self.file, False)
 
 
@@ -68,8 +68,7 @@ def run_unsealed(request, session, shared):
             with runner.torch.no_grad():
                 runner.obey(what, number)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the candidate's, too
-            error = runner.refusal(error) if runner else error
-            message = error.message() if isinstance(error, Refusal) else {4: f"{type(error).__name__}: {error}"[:900]}
+            message = message_of(runner.refusal(error) if runner else error)
         out = [ANSWER.pack(nonce)]
         if message is not None:
             message[5] = message[5][-LOG_CHARACTERS:] if message.get(5) else None

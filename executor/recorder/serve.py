@@ -20,10 +20,8 @@ def work(request_file, pipe, shared=None):
             os._exit(0)
     try:
         message = Recorder(request, lambda: os.write(pipe, BEGAN)).run()
-    except Refusal as refusal:
-        message = refusal.message()
     except Exception as error:
-        message = {4: f"{type(error).__name__}: {error}"[:900]}
+        message = message_of(error)
     try:
         send(pipe, message)
     finally:

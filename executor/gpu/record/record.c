@@ -255,23 +255,6 @@ static void take_recording(const struct session *s, struct record_reply *reply, 
     keep_object(s, reply->recording, ret);
 }
 
-static enum verdict verdict_of(const char *name)
-{
-    static const struct {
-        const char *name;
-        enum verdict verdict;
-    } row[] = {{"compile-error", VERDICT_COMPILE_ERROR},
-               {"rejected", VERDICT_REJECTED},
-               {"crash", VERDICT_CRASH}};
-
-    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
-        if (strcmp(name, row[i].name) == 0) {
-            return row[i].verdict;
-        }
-    }
-    return VERDICT_REJECTED;
-}
-
 // What cannot be recorded because its host code decides is an object all the same where the plan
 // asks for one; the log says why.
 static void take_unsealed(const struct session *s, const char *reason, struct bytes *ret)
@@ -300,8 +283,7 @@ static void take_refusal(const struct session *s, const struct record_reply *rep
         take_unsealed(s, reason, ret);
         free(reason);
     } else {
-        compile_result_refuse(s->compiled, verdict_of(reply->verdict ? reply->verdict : ""),
-                              reason);
+        compile_result_refuse(s->compiled, record_reply_verdict(reply, VERDICT_REJECTED), reason);
     }
 }
 

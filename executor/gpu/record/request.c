@@ -136,3 +136,15 @@ int record_request_make(const struct record_request *what, struct bytes *ret,
     json_decref(request);
     return rc;
 }
+
+enum verdict record_reply_verdict(const struct record_reply *reply, enum verdict otherwise)
+{
+    static const enum verdict may[] = {VERDICT_COMPILE_ERROR, VERDICT_REJECTED, VERDICT_CRASH};
+
+    for (size_t i = 0; reply->verdict && i < ARRAY_LEN(may); i++) {
+        if (strcmp(reply->verdict, verdict_name(may[i])) == 0) {
+            return may[i];
+        }
+    }
+    return otherwise;
+}

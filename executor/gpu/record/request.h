@@ -1,13 +1,15 @@
-// What the interpreter is asked, as JSON: the candidate, the problem, and for each case its values
-// and where its tensors are. It is the same for a candidate that is recorded
-// (executor/gpu/record/record.c) and for one that runs with its host code (executor/gpu/unsealed).
-// Pure.
+// What the interpreter is asked, as JSON, and how it refuses. The request has the candidate, the
+// problem, and for each case its values and where its tensors are. It is the same for a candidate
+// that is recorded (executor/gpu/record/record.c) and for one that runs with its host code
+// (executor/gpu/unsealed). Pure.
 #ifndef EXECUTOR_GPU_RECORD_REQUEST_H
 #define EXECUTOR_GPU_RECORD_REQUEST_H
 
 #include "common/mem.h"
 #include "executor/gpu/input_set.h"
 #include "problem/problem.h"
+#include "proto/messages.h"
+#include "proto/verdict.h"
 #include <stdbool.h>
 
 struct record_case {
@@ -34,5 +36,9 @@ struct record_request {
 // UTF-8; it is not in the request then.
 MUST_CHECK int record_request_make(const struct record_request *what, struct bytes *ret,
                                    bool *ret_source_is_text, struct err *err);
+
+// The verdict that a reply names, or `otherwise` where it names none of those that the interpreter
+// may give: compile-error, rejected and crash.
+enum verdict record_reply_verdict(const struct record_reply *reply, enum verdict otherwise);
 
 #endif

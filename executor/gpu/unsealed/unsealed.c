@@ -124,13 +124,6 @@ static int senseless(struct unsealed *u, struct unsealed_failure *ret)
                         "of the process that it runs in"));
 }
 
-static enum verdict verdict_of(const char *name)
-{
-    return strcmp(name, "compile-error") == 0 ? VERDICT_COMPILE_ERROR
-           : strcmp(name, "rejected") == 0    ? VERDICT_REJECTED
-                                              : VERDICT_CRASH;
-}
-
 // Takes the packed record_reply of a failure.
 static int refused(struct unsealed *u, const unsigned char *data, size_t len,
                    struct unsealed_failure *ret)
@@ -142,7 +135,7 @@ static int refused(struct unsealed *u, const unsigned char *data, size_t len,
         return senseless(u, ret);
     }
     const char *text = reply.reason ? reply.reason : reply.failure ? reply.failure : "it gave up";
-    enum verdict verdict = verdict_of(reply.verdict ? reply.verdict : "");
+    enum verdict verdict = record_reply_verdict(&reply, VERDICT_CRASH);
     int rc = fail(ret, verdict, xasprintf("%.3900s", text));
     message_clear(&record_reply_message, &reply);
     end(u, END_SECONDS);
