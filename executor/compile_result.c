@@ -46,11 +46,11 @@ int compile_result_stalled(const struct compile_plan *plan, double cpu_seconds, 
                    plan->wall_seconds, cpu_seconds);
 }
 
-void compile_result_refuse_large(struct compiled *compiled, const struct compile_plan *plan)
+void compile_result_refuse_large(struct compiled *compiled, uint64_t most)
 {
     compile_result_refuse(compiled, VERDICT_COMPILE_ERROR,
                           xasprintf("its object is larger than the %llu MiB allowed",
-                                    (unsigned long long)(plan->max_output >> 20)));
+                                    (unsigned long long)(most >> 20)));
 }
 
 void compile_result_refuse_memory(struct compiled *compiled, const struct compile_plan *plan)

@@ -8,6 +8,7 @@
 #include "proto/messages.h"
 #include "proto/verdict.h"
 #include <stddef.h>
+#include <stdint.h>
 
 // Sets verdict and reason unless they are set already. Takes the malloc'd reason in either case. A
 // reason that is missing or blank is replaced by a sentence that says so: no refusal is without
@@ -15,8 +16,8 @@
 void compile_result_refuse(struct compiled *compiled, enum verdict verdict, char *reason_take);
 // Refuses a source whose compilation takes more processor time than the plan allows.
 void compile_result_refuse_slow(struct compiled *compiled, const struct compile_plan *plan);
-// Refuses a source whose object is larger than the plan allows.
-void compile_result_refuse_large(struct compiled *compiled, const struct compile_plan *plan);
+// Refuses a source whose object is larger than so many bytes.
+void compile_result_refuse_large(struct compiled *compiled, uint64_t most);
 
 // Refuses a source whose compilation takes more memory than the plan allows.
 void compile_result_refuse_memory(struct compiled *compiled, const struct compile_plan *plan);

@@ -72,7 +72,6 @@ struct bytes compile_input_plan(const struct compile_input *input,
     plan.sandbox_off = limits->sandbox_off;
     plan.name = xstrdup(input->name);
     if (compile_input_is_cuda(input)) {
-        plan.max_output = COMPILER_OUTPUT_MAX_CUDA;
         plan.language = xstrdup("cuda");
         plan.target = xstrdup(input->device_class->target);
         plan.problem = bytes_take(&blobs[1]);

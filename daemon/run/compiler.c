@@ -35,7 +35,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define OUTCOME_MAX (COMPILER_OUTPUT_MAX_CUDA + ((size_t)2 << 20))
+#define OUTCOME_MAX (COMPILER_OUTPUT_MAX + ((size_t)2 << 20))
 // Bytes of all processes of a compilation together: a compiler at its limit, and as much again for
 // its helpers, scratch files and kcast-exec itself.
 #define GROUP_MEMORY (2 * COMPILER_MEMORY_MAX)

@@ -198,7 +198,7 @@ static void refuse_failure(struct compilation *c)
     if (outcome->cpu_seconds > c->plan->max_seconds) {
         compile_result_refuse_slow(c->compiled, c->plan);
     } else if (outcome->too_large) {
-        compile_result_refuse_large(c->compiled, c->plan);
+        compile_result_refuse_large(c->compiled, c->plan->max_output);
     } else if (!outcome->compiled) {
         compile_result_refuse(c->compiled, VERDICT_COMPILE_ERROR,
                               diagnose(c->compiled->log ? c->compiled->log : "", c->spec.name,

@@ -160,9 +160,21 @@ def call_by_name(function, name, known, tensor):
     return function(**arguments)
 
 
+def frames_of_candidate(error, file):
+    return [frame for frame in traceback.extract_tb(error.__traceback__) if os.path.basename(frame.filename) == file]
+
+
+def cause(error, file):
+    """The exception that the candidate has raised, where ending the recording has raised another one after it."""
+    found = error
+    while found is not None and not frames_of_candidate(found, file):
+        found = found.__context__
+    return found or error
+
+
 def lines_of_candidate(error, file):
     """Where in the candidate's file an exception was raised, as a clause."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if os.path.basename(frame.filename) == file]
+    lines = [frame.lineno for frame in frames_of_candidate(error, file)]
     return f"{file}:{lines[-1]}: " if lines else ""
 
 
@@ -180,6 +192,9 @@ def log_of(error, file):
 
 def explain(error, file, recording):
     """Makes a refusal of an exception that the candidate, whose file has this name, has raised."""
+    if isinstance(error, Refusal):
+        return error
+    error = cause(error, file)
     if isinstance(error, Refusal):
         return error
     where, name, text = lines_of_candidate(error, file), type(error).__name__, " ".join(str(error).split())

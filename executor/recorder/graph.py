@@ -49,6 +49,7 @@ class Driver:
         self.ours.kr_image.argtypes = [ctypes.c_size_t]
         self.ours.kr_images.restype = ctypes.c_size_t
         self.ours.kr_ranges.restype = ctypes.c_size_t
+        self.ours.kr_launched.restype = ctypes.c_void_p
         self.ours.kr_open.argtypes = [ctypes.c_uint64] * 4 + [ctypes.c_int]
         self.ours.kr_place.argtypes = [ctypes.c_uint64]
         self.ours.kr_stream.argtypes = [ctypes.c_void_p]

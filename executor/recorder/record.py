@@ -8,10 +8,11 @@ class Recorder:
         import torch
 
         self.torch, self.request, self.driver, self.began = torch, request, Driver(), began
-        self.used, self.contents, self.cases, self.inline = {}, {}, [], None
+        self.used, self.contents, self.cases, self.inline, self.recording = {}, {}, [], None, False
         self.base, self.file = request["base"], request["file"]
         self.driver.enter_context()
         self.open_memory(shared)
+        self.let_graphs_be_captured()
         self.stream = torch.cuda.Stream()
 
     def open_memory(self, shared):
@@ -28,6 +29,20 @@ class Recorder:
             raise Failure(f"the addresses of the recording cannot be had: CUDA error {result}")
         allocator = torch.cuda.memory.CUDAPluggableAllocator(self.request["library"], "kr_malloc", "kr_free")
         torch.cuda.memory.change_current_allocator(allocator)
+
+    def let_graphs_be_captured(self):
+        """PyTorch replays no graph while another is captured, though the driver does. What the last replay launched is launched then."""
+        torch, driver, replay = self.torch, self.driver, self.torch.cuda.CUDAGraph.replay
+
+        def replay_or_launch(graph):
+            launched = getattr(graph, "launched", None)
+            if launched and (self.recording or torch.cuda.is_current_stream_capturing()):
+                driver.call("cuGraphLaunch", ctypes.c_void_p(launched), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+                return
+            replay(graph)
+            graph.launched = driver.ours.kr_launched()
+
+        torch.cuda.CUDAGraph.replay = replay_or_launch
 
     def load(self):
         if self.request["form"] == "launcher":
@@ -77,12 +92,14 @@ class Recorder:
                 self.stream.synchronize()
             graph = torch.cuda.CUDAGraph(keep_graph=True)
             self.driver.ours.kr_record(1)
+            self.recording = True
             try:
                 with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
                     values, scales = candidate.results(candidate.call(tensors, numbers), tensors)
             except Exception as error:
                 raise explain(error, self.file, True) from error
             finally:
+                self.recording = False
                 self.driver.ours.kr_record(0)
         torch.cuda.synchronize()
         images = self.driver.images()

@@ -24,7 +24,7 @@ static void the_first_reason_counts(void **state)
     compile_result_refuse(&compiled, VERDICT_REJECTED, xstrdup("it opens a file"));
     compile_result_refuse(&compiled, VERDICT_COMPILE_ERROR, xstrdup("it is empty"));
     compile_result_refuse_slow(&compiled, &plan);
-    compile_result_refuse_large(&compiled, &plan);
+    compile_result_refuse_large(&compiled, plan.max_output);
     assert_int_equal(compiled.verdict, VERDICT_REJECTED);
     assert_string_equal(compiled.reason, "it opens a file");
     message_clear(&compiled_message, &compiled);
@@ -56,7 +56,7 @@ static void limits_are_named_in_the_sentence(void **state)
             plan.max_seconds = row[i].seconds;
             plan.max_output = row[i].output;
             if (large) {
-                compile_result_refuse_large(&compiled, &plan);
+                compile_result_refuse_large(&compiled, plan.max_output);
             } else {
                 compile_result_refuse_slow(&compiled, &plan);
             }

@@ -40,6 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         abort();
     }
     (void)!cubin_sizes(&cubin, &code, &constants, &err);
+    struct bytes copy = bytes_copy(cubin.data, cubin.len);
+    const char *const kept[] = {"bump"};
+    cubin_keep_kernels(&copy, kept, 1);
+    bytes_clear(&copy);
     for (size_t i = 0; i < count; i++) {
         message_clear(&cuda_global_message, &globals[i]);
     }

@@ -153,6 +153,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (message_read(&record_reply_message, &reply, data, len, &err) != 0) {
         return 0;
     }
+    if (reply.recording && recording_unpack_images(reply.recording, &err) == 0) {
+        for (size_t i = 0; i < reply.recording->images_count; i++) {
+            must(reply.recording->images[i].bytes == 0);
+        }
+    }
     for (size_t i = 0; i < ARRAY_LEN(role) && reply.recording; i++) {
         err = (struct err)ERR_INIT;
         if (recording_check(reply.recording, problem, role[i], &err) == 0) {

@@ -271,14 +271,15 @@ static int take_object(struct compilation *c, struct bytes *ret, struct err *err
 {
     struct strbuf packed;
 
-    strbuf_init(&packed, (size_t)32 << 20);
+    strbuf_init(&packed, c->plan->max_output);
     c->object.source = c->plan->source;
     c->object.target = c->plan->target;
     int rc = message_pack(&cuda_object_message, &c->object, &packed, err);
     c->object.source = (struct bytes){.len = 0};
     c->object.target = NULL;
-    if (rc == 0 && (packed.truncated || packed.len > c->plan->max_output)) {
-        compile_result_refuse_large(c->compiled, c->plan);
+    if (packed.truncated) {
+        compile_result_refuse_large(c->compiled, c->plan->max_output);
+        rc = 0;
     } else if (rc == 0) {
         c->compiled->object = digest_of(packed.data, packed.len);
         *ret = strbuf_detach_bytes(&packed);

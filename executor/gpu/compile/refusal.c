@@ -89,7 +89,7 @@ void refusal_by_end(struct compiled *compiled, const struct compile_plan *plan,
         compile_result_refuse_slow(compiled, plan);
         return;
     case CUDA_JAIL_TOO_LARGE:
-        compile_result_refuse_large(compiled, plan);
+        compile_result_refuse_large(compiled, plan->max_output);
         return;
     case CUDA_JAIL_DIED:
         refuse_dead(compiled, plan, report);

@@ -18,10 +18,11 @@
 // Reserves the addresses of a recording. They are in it, so no others will do.
 static int open_memory(struct program *program, struct arena *memory, struct err *err)
 {
-    const struct cuda_recording *recording = program->object.recording;
+    struct cuda_recording *recording = program->object.recording;
     struct gpu *gpu = program->gpu;
-    int rc = recording_check(recording, program->problem, program->role, err);
+    int rc = recording_unpack_images(recording, err);
 
+    rc = rc == 0 ? recording_check(recording, program->problem, program->role, err) : rc;
     if (rc != 0) {
         return rc;
     }

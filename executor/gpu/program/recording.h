@@ -11,6 +11,7 @@
 #include "proto/recorded.h"
 
 #define RECORDING_BYTES_MAX ((uint64_t)64 << 30) // of the memory of a case, with what lies between
+#define RECORDING_IMAGES_MAX ((size_t)128 << 20) // bytes of all images together, unpacked
 
 // Checks everything that does not need a GPU: that the base is one of those that recordings have,
 // numbers of images, contents and nodes, names and extents of launches, places of blocks, of their
@@ -22,6 +23,11 @@
 MUST_CHECK int recording_check(const struct cuda_recording *recording,
                                const struct problem *problem, enum manifest_role role,
                                struct err *err);
+// Packs the images, for an object. They must not be packed.
+void recording_pack_images(struct cuda_recording *recording);
+// Unpacks those that are packed. ERR_INVALID when one is damaged, ERR_LIMIT when they are larger
+// than RECORDING_IMAGES_MAX.
+MUST_CHECK int recording_unpack_images(struct cuda_recording *recording, struct err *err);
 // Returns the case with these values of the parameters, NULL when there is none. Those that are no
 // integers count where the recording has them.
 const struct recorded_case *recording_find(const struct cuda_recording *recording,

@@ -104,7 +104,7 @@ static void refuse_end(const struct session *s, const struct recorder_report *re
                       limit));
         return;
     case RECORDER_LARGE:
-        compile_result_refuse_large(s->compiled, s->plan);
+        compile_result_refuse_large(s->compiled, REPLY_MAX);
         return;
     default:
         break;
@@ -123,7 +123,7 @@ static void refuse_end(const struct session *s, const struct recorder_report *re
 // looked into and loaded from here on is a cubin.
 static int unpack_images(const struct session *s, struct cuda_recording *recording, struct err *err)
 {
-    size_t left = s->plan->max_output;
+    size_t left = RECORDING_IMAGES_MAX;
     unsigned device;
     int rc = cubin_target(s->plan->target, &device, err);
 
@@ -141,6 +141,37 @@ static int unpack_images(const struct session *s, struct cuda_recording *recordi
         }
     }
     return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Leaves out the code of the kernels in an image that are not launched. What is no sound cubin
+// stays as it is, to be refused.
+static void leave_out_kernels(struct cuda_recording *recording, uint64_t number)
+{
+    const char **launched = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < recording->cases_count; i++) {
+        const struct recorded_case *of = &recording->cases[i];
+
+        launched = xrealloc(launched, count + of->nodes_count + 1, sizeof(*launched));
+        for (size_t k = 0; k < of->nodes_count; k++) {
+            const struct recorded_node *node = &of->nodes[k];
+
+            if (node->kind == RECORDED_KERNEL && node->image == number && node->symbol) {
+                launched[count++] = node->symbol;
+            }
+        }
+    }
+    if (count > 0) {
+        qsort(launched, count, sizeof(*launched), by_name);
+        cubin_keep_kernels(&recording->images[number].data, launched, count);
+    }
+    free(launched);
 }
 
 // Adds the variables of cubins, which are given back what they held after each launch.
@@ -213,13 +244,17 @@ static void keep_object(const struct session *s, struct cuda_recording *recordin
     object.target = s->plan->target;
     object.recording = recording;
     object.unsealed = !recording;
-    strbuf_init(&packed, (size_t)64 << 20);
-    if (message_pack(&cuda_object_message, &object, &packed, &why) != 0) {
+    if (recording) {
+        recording_pack_images(recording);
+    }
+    strbuf_init(&packed, s->plan->max_output);
+    int rc = message_pack(&cuda_object_message, &object, &packed, &why);
+    if (packed.truncated) {
+        compile_result_refuse_large(s->compiled, s->plan->max_output);
+    } else if (rc != 0) {
         // More of something than a message has, such as variables of an image.
         compile_result_refuse(s->compiled, VERDICT_REJECTED,
                               xasprintf("what was recorded cannot be kept: %s", why.text));
-    } else if (packed.truncated || packed.len > s->plan->max_output) {
-        compile_result_refuse_large(s->compiled, s->plan);
     } else {
         s->compiled->object = digest_of(packed.data, packed.len);
         s->compiled->unsealed = !recording;
@@ -234,8 +269,15 @@ static void take_recording(const struct session *s, struct record_reply *reply, 
     int rc = unpack_images(s, reply->recording, &why);
 
     if (rc == ERR_LIMIT) {
-        compile_result_refuse_large(s->compiled, s->plan);
+        compile_result_refuse(
+            s->compiled, VERDICT_REJECTED,
+            xasprintf("the libraries that it launches from have more than the %zu MiB of code that "
+                      "a recording may have",
+                      RECORDING_IMAGES_MAX >> 20));
         return;
+    }
+    for (size_t i = 0; rc == 0 && i < reply->recording->images_count; i++) {
+        leave_out_kernels(reply->recording, i);
     }
     if (rc == 0) {
         rc = recording_check(reply->recording, s->problem, manifest_role_of(s->plan), &why);

@@ -46,6 +46,64 @@ static void variables_and_sizes_are_found(void **state)
     bytes_clear(&cubin);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Bytes of a kernel's code that are not 0.
+static size_t code_of(const struct bytes *cubin, const char *name)
+{
+    Elf64_Ehdr head;
+    size_t found = 0;
+
+    memcpy(&head, cubin->data, sizeof(head));
+    const unsigned char *file = cubin->data;
+    Elf64_Shdr names, section;
+    memcpy(&names, file + head.e_shoff + head.e_shstrndx * sizeof(names), sizeof(names));
+    for (size_t i = 0; i < head.e_shnum; i++) {
+        memcpy(&section, file + head.e_shoff + i * sizeof(section), sizeof(section));
+        const char *text = (const char *)file + names.sh_offset + section.sh_name;
+        if (strncmp(text, ".text.", 6) != 0 || strcmp(text + 6, name) != 0) {
+            continue;
+        }
+        for (uint64_t k = 0; k < section.sh_size; k++) {
+            found += file[section.sh_offset + k] != 0;
+        }
+    }
+    return found;
+}
+
+// Only the code of the others is left out: all that is read from the cubin stays the same.
+static void kernels_that_are_not_launched_are_left_out(void **state)
+{
+    static const char *const kernel[] = {"_Z7fk_copyILi4EEvPKfPfi", "fk_axpy_state"};
+    struct err err = ERR_INIT;
+
+    (void)state;
+    for (size_t kept = 0; kept < 2; kept++) {
+        struct bytes cubin = load(), whole = load();
+        const char *list[] = {"absent", kernel[kept], "nothing"};
+        uint64_t code[2], constants[2];
+
+        qsort(list, 3, sizeof(*list), by_name);
+        cubin_keep_kernels(&cubin, list, 3);
+        assert_int_equal(code_of(&cubin, kernel[kept]), code_of(&whole, kernel[kept]));
+        assert_true(code_of(&whole, kernel[1 - kept]) > 0);
+        assert_int_equal(code_of(&cubin, kernel[1 - kept]), 0);
+        assert_int_equal(cubin_check(&cubin, &err), 0);
+        assert_int_equal(cubin_sizes(&cubin, &code[0], &constants[0], &err), 0);
+        assert_int_equal(cubin_sizes(&whole, &code[1], &constants[1], &err), 0);
+        assert_true(code[0] == code[1] && constants[0] == constants[1]);
+        bytes_clear(&cubin);
+        bytes_clear(&whole);
+    }
+    struct bytes none = bytes_copy("no cubin", 8);
+    cubin_keep_kernels(&none, kernel, 2);
+    assert_memory_equal(none.data, "no cubin", 8);
+    bytes_clear(&none);
+}
+
 static void no_kernel_of_that_name_is_said(void **state)
 {
     struct bytes cubin = load();
@@ -73,6 +131,7 @@ static void every_cut_is_refused_or_harmless(void **state)
         struct err err = ERR_INIT;
         size_t count = 0;
         (void)!cubin_globals(&cut, &list, &count, &err);
+        cubin_keep_kernels(&cut, NULL, 0);
         for (size_t i = 0; i < count; i++) {
             message_clear(&cuda_global_message, &list[i]);
         }
@@ -296,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_and_sizes_are_found),
+        cmocka_unit_test(kernels_that_are_not_launched_are_left_out),
         cmocka_unit_test(no_kernel_of_that_name_is_said),
         cmocka_unit_test(every_cut_is_refused_or_harmless),
         cmocka_unit_test(what_a_driver_would_read_beyond_the_end_is_refused),

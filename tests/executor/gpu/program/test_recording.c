@@ -101,6 +101,57 @@ static void images_are_as_long_as_they_say(void **state)
     fails(f, "image 0 is no cubin");
 }
 
+// An object has its images packed; who reads it has them as they were.
+static void images_are_packed_and_unpacked(void **state)
+{
+    struct fixture *f = *state;
+    struct recorded_image *image = &f->recording.images[0];
+    struct err err = ERR_INIT;
+
+    struct bytes whole = bytes_copy(image->data.data, image->data.len);
+    recording_pack_images(&f->recording);
+    assert_true(image->data.len < whole.len);
+    assert_int_equal(image->bytes, whole.len);
+    fails(f, "image 0");
+    assert_int_equal(recording_unpack_images(&f->recording, &err), 0);
+    assert_int_equal(image->bytes, 0);
+    assert_int_equal(image->data.len, whole.len);
+    assert_memory_equal(image->data.data, whole.data, whole.len);
+    passes(f);
+    assert_int_equal(recording_unpack_images(&f->recording, &err), 0); // there is nothing to do
+    passes(f);
+    bytes_clear(&whole);
+}
+
+static void packed_images_that_are_damaged_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct recorded_image *image = &f->recording.images[0];
+    struct err err = ERR_INIT;
+
+    recording_pack_images(&f->recording);
+    struct bytes *packed = &image->data;
+    uint64_t bytes = image->bytes;
+    const uint64_t other[] = {bytes - 1, bytes + 1};
+    for (size_t i = 0; i < ARRAY_LEN(other); i++) {
+        image->bytes = other[i];
+        assert_int_equal(recording_unpack_images(&f->recording, &err), ERR_INVALID);
+    }
+    const uint64_t large[] = {RECORDING_IMAGES_MAX + 1, UINT64_MAX};
+    for (size_t i = 0; i < ARRAY_LEN(large); i++) {
+        image->bytes = large[i];
+        assert_int_equal(recording_unpack_images(&f->recording, &err), ERR_LIMIT);
+    }
+    image->bytes = bytes;
+    for (size_t cut = 1; cut < packed->len; cut++) {
+        packed->len -= cut;
+        assert_int_equal(recording_unpack_images(&f->recording, &err), ERR_INVALID);
+        packed->len += cut;
+    }
+    assert_int_equal(recording_unpack_images(&f->recording, &err), 0);
+    passes(f);
+}
+
 static void a_launch_has_extents_that_a_gpu_has(void **state)
 {
     struct fixture *f = *state;
@@ -287,6 +338,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(its_memory_begins_at_an_address_for_recordings),
         TEST(images_are_as_long_as_they_say),
+        TEST(images_are_packed_and_unpacked),
+        TEST(packed_images_that_are_damaged_are_refused),
         TEST(a_launch_has_extents_that_a_gpu_has),
         TEST(nodes_come_after_those_that_they_wait_for),
         TEST(blocks_lie_apart_in_its_memory),

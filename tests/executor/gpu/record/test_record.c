@@ -2,6 +2,7 @@
 // the test says (tests/support/fake_python.py), in the recorder's real sandbox.
 #include "common/file.h"
 #include "executor/gpu/arena.h"
+#include "executor/gpu/program/recording.h"
 #include "tests/executor/gpu/record/recorder_fixture.h"
 #include "tests/support/gpu_cubin.h"
 #include <elf.h>
@@ -186,6 +187,7 @@ static void cubins_are_taken_out_of_fat_binaries_with_their_variables(void **sta
         assert_int_equal(message_read(&cuda_object_message, &object, f->outcome.object.data,
                                       f->outcome.object.len, &f->err),
                          0);
+        assert_int_equal(recording_unpack_images(object.recording, &f->err), 0);
         const struct recorded_image *image = &object.recording->images[0];
         assert_int_equal(image->data.len, cubin.len);
         assert_memory_equal(image->data.data, cubin.data, cubin.len);
@@ -310,7 +312,7 @@ static void an_answer_that_is_too_large_has_a_verdict(void **state)
     struct cuda_recording recording;
     struct record_reply reply;
 
-    becomes(f, "# large", VERDICT_COMPILE_ERROR, "its object is larger than the 32 MiB allowed");
+    becomes(f, "# large", VERDICT_COMPILE_ERROR, "its object is larger than the 48 MiB allowed");
     message_init(&record_reply_message, &reply);
     gpu_recording_make(&recording, f->problem, "fk_scale", 1);
     char *source = replying(&recording, &reply);

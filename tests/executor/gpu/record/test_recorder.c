@@ -301,7 +301,7 @@ static void what_it_writes_to_the_recorders_pipe_is_not_believed(void **state)
                      "what was recorded makes no sense");
     recorder_becomes(f,
                      TO_PIPES("[os.write(fd, bytes(1 << 20)) for _ in range(49)]") "os._exit(0)\n",
-                     VERDICT_COMPILE_ERROR, "its object is larger than the 32 MiB allowed");
+                     VERDICT_COMPILE_ERROR, "its object is larger than the 48 MiB allowed");
     recorder_becomes(
         f, // a message that says that the recorder itself has failed
         TO_PIPES("os.write(fd, b'\\xdf\\0\\0\\0\\1\\4\\xdb\\0\\0\\0\\6no GPU')") "os._exit(0)\n",

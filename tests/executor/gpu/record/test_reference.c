@@ -20,6 +20,7 @@ static const struct recorded_case *recorded(struct recorder_fixture *f, const ch
     }
     assert_non_null(f->object.recording);
     assert_int_equal(f->object.recording->cases_count, 2);
+    assert_int_equal(recording_unpack_images(f->object.recording, &f->err), 0);
     if (recording_check(f->object.recording, f->problem, MANIFEST_REFERENCE, &f->err) != 0) {
         fail_msg("%s", f->err.text);
     }

@@ -71,6 +71,12 @@ def synchronize():
     call("cuStreamSynchronize", current_stream())
 
 
+def is_current_stream_capturing():
+    status = ctypes.c_int()
+    call("cuStreamIsCapturing", current_stream(), ctypes.byref(status))
+    return status.value != 0
+
+
 class CUDAGraph:
     def __init__(self, keep_graph=False):
         self.keep_graph, self.handle = keep_graph, ctypes.c_void_p()
@@ -80,6 +86,8 @@ class CUDAGraph:
         return self.handle.value
 
     def replay(self):
+        if is_current_stream_capturing():
+            raise RuntimeError("Cannot prepare for replay during capturing stage.")
         made = ctypes.c_void_p()
         call("cuGraphInstantiateWithFlags", ctypes.byref(made), self.handle, ctypes.c_uint64(0))
         call("cuGraphLaunch", made, current_stream())
@@ -93,6 +101,10 @@ def graph(of, stream=None, capture_error_mode="global"):
     streams.append(stream)
     try:
         yield
+    except RuntimeError as error:
+        if CAPTURE[900] in str(error):  # the capture has become invalid, which is said when it ends
+            raise RuntimeError("CUDA error: operation failed due to a previous error during capture")
+        raise
     finally:
         streams.pop()
         call("cuStreamEndCapture", stream, ctypes.byref(of.handle))
