@@ -10,7 +10,10 @@
 #include <string.h>
 
 #define BLOCKS_LEAST 3 // run for each case whatever the limit of seconds
-#define LOSS_BLOCKS 3  // blocks from which on it is seen whether the second arm is a clear loser
+// Blocks of a case whose differences show whether the second arm is a clear loser. Of fewer, the
+// noise is known only from within them (timing_of_pairs).
+#define LOSS_BLOCKS 3
+#define LOSS_BLOCKS_LEAST 2 // of all cases together, to find a clear loser by
 // One in so many launches is judged: of the first superblock of a case, and of later ones.
 #define JUDGED_FIRST 3.2
 #define JUDGED_LATER 12.0
@@ -141,22 +144,51 @@ static struct timing_estimate estimate_blocks(struct paired_timing *paired_timin
     return timing_of(&timed->series);
 }
 
+static struct timing_estimate estimate_pairs(struct paired_timing *paired_timing,
+                                             struct timed_case *timed)
+{
+    return timing_of_pairs(timed->first_ns, timed->second_ns, timed->series.count,
+                           paired_timing->systematic(paired_timing->owner, timed));
+}
+
+// Whether the case ended before its blocks could be told from each other.
+static bool ended_on_few(const struct timed_case *timed)
+{
+    return timed->lost && timed->series.count < LOSS_BLOCKS;
+}
+
+// Whether each block of this case is slower in the second arm by a wide margin, and none was
+// disturbed. Noise that a whole block shares cannot be seen within it, so this is asked as well
+// where there are few blocks.
+static bool all_far_below(const struct paired_timing *paired_timing, const struct timed_case *timed)
+{
+    bool all = timed->voids == 0;
+
+    for (size_t i = 0; i < timed->series.count; i++) {
+        all = all && timing_is_far_below(&paired_timing->rule, timed->series.d[i]);
+    }
+    return all;
+}
+
 // Whether the blocks of this case so far show that the second arm is a clear loser.
 static bool is_lost(struct paired_timing *paired_timing, struct timed_case *timed)
 {
+    bool few = timed->series.count < LOSS_BLOCKS;
+
     // Whoever hides time has not lost by it, but is found out.
-    if (timed->series.count < LOSS_BLOCKS || timed->escaped > 0) {
+    if (timed->escaped > 0 || (few && !all_far_below(paired_timing, timed))) {
         return false;
     }
-    struct timing_estimate estimate = estimate_blocks(paired_timing, timed);
+    struct timing_estimate estimate =
+        few ? estimate_pairs(paired_timing, timed) : estimate_blocks(paired_timing, timed);
     return timing_is_loss(&paired_timing->rule, &estimate, TIMING_LOSS_CASE_ALPHA);
 }
 
 // Adds blocks to a case until it has as many as the look needs or its share of the seconds is used
-// up. BLOCKS_LEAST are run in any case, so that there is an estimate, however wide. With `early`,
-// it also stops as soon as the blocks show that the second arm is a clear loser.
+// up. BLOCKS_LEAST are run in any case, so that there is an estimate, however wide. It also stops
+// as soon as lost_from or more blocks show that the second arm is a clear loser.
 static int run_case(struct paired_timing *paired_timing, struct timed_case *timed, size_t blocks,
-                    bool early, bool *ret_capped, struct err *err)
+                    size_t lost_from, bool *ret_capped, struct err *err)
 {
     double timing = timing_s(paired_timing);
     double budget = paired_timing->max_seconds * timed->weight - timed->spent_s;
@@ -172,7 +204,7 @@ static int run_case(struct paired_timing *paired_timing, struct timed_case *time
         }
         rc = run_one(paired_timing, timed, err);
         ran = true;
-        timed->lost = rc == 0 && early && is_lost(paired_timing, timed);
+        timed->lost = rc == 0 && timed->series.count >= lost_from && is_lost(paired_timing, timed);
     }
     if (rc == 0 && ran) {
         rc = paired_timing->superblock(paired_timing->owner, timed, true, err);
@@ -216,7 +248,8 @@ static void estimate(struct paired_timing *paired_timing)
     for (size_t i = 0; i < paired_timing->case_count; i++) {
         struct timed_case *timed = &paired_timing->cases[i];
 
-        timed->estimate = estimate_blocks(paired_timing, timed);
+        timed->estimate = ended_on_few(timed) ? estimate_pairs(paired_timing, timed)
+                                              : estimate_blocks(paired_timing, timed);
         if (!timed->lost && paired_timing_median(timed) < paired_timing->short_ns) {
             timed->estimate =
                 timing_of_launches(timed->first_ns, timed->second_ns, timed->launch_count,
@@ -228,29 +261,60 @@ static void estimate(struct paired_timing *paired_timing)
     paired_timing->combined = timing_combine(each, weight, paired_timing->case_count);
 }
 
-// Runs the first blocks of each case, which ends early where it shows a clear loser. If some case
-// does and all together do, nothing more is run.
-static int run_first(struct paired_timing *paired_timing, struct err *err)
+// Runs the first blocks of each case, which ends early where lost_from or more of them show a clear
+// loser. Cases that have LOSS_BLOCKS have been here already.
+static int run_early(struct paired_timing *paired_timing, size_t lost_from, struct err *err)
 {
-    bool any_lost = false;
-
     for (size_t i = 0; i < paired_timing->case_count; i++) {
         struct timed_case *timed = &paired_timing->cases[i];
         bool capped;
-        int rc = run_case(paired_timing, timed, TIMING_FIRST_LOOK, true, &capped, err);
 
+        if (timed->series.count >= LOSS_BLOCKS) {
+            continue;
+        }
+        int rc = run_case(paired_timing, timed, TIMING_FIRST_LOOK, lost_from, &capped, err);
         if (rc != 0) {
             return rc;
         }
         paired_timing->capped |= capped;
-        any_lost |= timed->lost;
-    }
-    if (any_lost) {
-        estimate(paired_timing);
-        paired_timing->lost =
-            timing_is_loss(&paired_timing->rule, &paired_timing->combined, TIMING_LOSS_ALPHA);
+        // Few blocks of the others would count for nothing (all_lose).
+        lost_from = timed->lost ? lost_from : LOSS_BLOCKS;
     }
     return 0;
+}
+
+// Whether some case shows a clear loser and all together do. What disturbs a whole block comes
+// seldom enough that it does not do so in all cases: one that ended on few blocks counts only when
+// each of the others shows a clear loser too.
+static bool all_lose(struct paired_timing *paired_timing)
+{
+    bool any = false, each = true, few = false;
+
+    for (size_t i = 0; i < paired_timing->case_count; i++) {
+        any |= paired_timing->cases[i].lost;
+        each &= paired_timing->cases[i].lost;
+        few |= ended_on_few(&paired_timing->cases[i]);
+    }
+    if (!any || (few && !each)) {
+        return false;
+    }
+    estimate(paired_timing);
+    return timing_is_loss(&paired_timing->rule, &paired_timing->combined, TIMING_LOSS_ALPHA);
+}
+
+// Runs the first blocks of each case. If they show a clear loser, nothing more is run. Cases that
+// ended on few blocks have more when these are not enough.
+static int run_first(struct paired_timing *paired_timing, struct err *err)
+{
+    int rc = run_early(paired_timing,
+                       paired_timing->case_count < LOSS_BLOCKS_LEAST ? LOSS_BLOCKS_LEAST : 1, err);
+
+    paired_timing->lost = rc == 0 && all_lose(paired_timing);
+    if (rc == 0 && !paired_timing->lost) {
+        rc = run_early(paired_timing, LOSS_BLOCKS, err);
+        paired_timing->lost = rc == 0 && all_lose(paired_timing);
+    }
+    return rc;
 }
 
 int paired_timing_run(struct paired_timing *paired_timing, struct err *err)
@@ -262,8 +326,8 @@ int paired_timing_run(struct paired_timing *paired_timing, struct err *err)
         for (size_t i = 0; i < paired_timing->case_count; i++) {
             bool capped;
 
-            rc = run_case(paired_timing, &paired_timing->cases[i], timing_look_blocks(look), false,
-                          &capped, err);
+            rc = run_case(paired_timing, &paired_timing->cases[i], timing_look_blocks(look),
+                          SIZE_MAX, &capped, err);
             if (rc != 0) {
                 return rc;
             }

@@ -124,6 +124,31 @@ struct timing_estimate timing_of(const struct timing_series *series)
     return estimate;
 }
 
+struct timing_estimate timing_of_pairs(const double *baseline_ns, const double *candidate_ns,
+                                       size_t blocks, double systematic)
+{
+    double sum = 0, squares = 0;
+
+    for (size_t i = 0; i < 2 * blocks; i += 2) {
+        double first = log2(baseline_ns[i]), second = log2(baseline_ns[i + 1]);
+        double third = log2(candidate_ns[i]), fourth = log2(candidate_ns[i + 1]);
+
+        sum += (first + second - third - fourth) / 2;
+        squares += (first - second) * (first - second) + (third - fourth) * (third - fourth);
+    }
+    // A difference of two launches has twice the variance of one launch, and a block's ratio, half
+    // the sum of four, has that of one.
+    double degrees = 2 * (double)blocks, variance = squares / 2 / degrees;
+    struct timing_estimate estimate = {.log2 = sum / (double)blocks,
+                                       .standard_error =
+                                           blocks > 0 ? sqrt(variance / (double)blocks) : INFINITY,
+                                       .degrees = degrees,
+                                       .systematic = systematic,
+                                       .blocks = blocks};
+    interval(&estimate);
+    return estimate;
+}
+
 _Static_assert(MODES_MOST == 2 * TIMING_BLOCKS_MAX, "all launches of a case are compared");
 
 // Launches are not quite independent. The rank sums of A/A runs spread by 1.2 to 1.3 times the
@@ -215,12 +240,21 @@ double timing_precision(const struct timing_rule *rule, const struct timing_esti
                 PRECISION_MARGIN * quantile(LOOK_ALPHA, INFINITY) * estimate->systematic);
 }
 
+// Returns the ratio that the candidate has to beat.
+static double to_beat(const struct timing_rule *rule)
+{
+    return isnan(rule->anchor_log2) ? 0 : rule->anchor_log2;
+}
+
 bool timing_is_loss(const struct timing_rule *rule, const struct timing_estimate *estimate,
                     double alpha)
 {
-    double beat = isnan(rule->anchor_log2) ? 0 : rule->anchor_log2;
+    return estimate->log2 + half_of(estimate, alpha) < to_beat(rule) - TIMING_BELOW_LOG2;
+}
 
-    return estimate->log2 + half_of(estimate, alpha) < beat - TIMING_BELOW_LOG2;
+bool timing_is_far_below(const struct timing_rule *rule, double log2_ratio)
+{
+    return log2_ratio < to_beat(rule) - TIMING_FAR_BELOW_LOG2;
 }
 
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate)

@@ -9,7 +9,8 @@
 // blocks only, with a two-sided level of 0.05 / 6 at each look (Bonferroni), so that looking
 // repeatedly does not raise the error rate. A clear loser is found before the first look: a case
 // ends as soon as its blocks show one at a level of 0.01, and what all cases then say together
-// counts at a level of 0.001.
+// counts at a level of 0.001. Of fewer than three blocks the noise is taken from within them, and
+// only a candidate that is slower by a wide margin is found by them.
 #ifndef EXECUTOR_TIMING_H
 #define EXECUTOR_TIMING_H
 
@@ -35,6 +36,9 @@
 // and where that is certain, it has lost.
 #define TIMING_BELOW_LOG2 0.0704           // log2(1.05)
 #define TIMING_BELOW_PRECISION_LOG2 0.0144 // log2(1.01)
+// The margin of a loss that is found by the noise within blocks (timing_of_pairs). What slows one
+// arm for a whole block cannot be seen within it, but seldom comes to so much.
+#define TIMING_FAR_BELOW_LOG2 0.5850 // log2(1.5)
 
 // The blocks of one benchmark case.
 struct timing_series {
@@ -100,6 +104,13 @@ double timing_block_escape(const struct timing_block *block, double slack_ns);
 // Adds a block's ratio. A full series ignores it.
 void timing_add(struct timing_series *series, double log2_ratio);
 struct timing_estimate timing_of(const struct timing_series *series);
+// Estimates the ratio from the launches of a few blocks, of which there are too few to tell the
+// noise by how they differ. It is taken from within the blocks: from how much the two launches of
+// an arm differ, with two degrees of freedom for a block. What a whole block shares is not in it;
+// the interval is too narrow where there is such noise. Launches 2 i and 2 i + 1 of each arm, in
+// nanoseconds, are those of block i. Infinite error when blocks is 0.
+struct timing_estimate timing_of_pairs(const double *baseline_ns, const double *candidate_ns,
+                                       size_t blocks, double systematic);
 // Estimates from the times of single launches, `count` of each arm, in nanoseconds: from their
 // shift (executor/multimodal.h), which is computed on the log scale where the arms differ much.
 // Meant for launches so short that their times have several modes: a block's ratio then says more
@@ -117,9 +128,12 @@ struct timing_estimate timing_combine(const struct timing_estimate *estimate, co
 double timing_precision(const struct timing_rule *rule, const struct timing_estimate *estimate);
 // Whether the estimate shows at the level alpha that the candidate is slower by more than
 // TIMING_BELOW_LOG2 than what it has to beat: the anchor, or without one the baseline. The estimate
-// is that of blocks (timing_of).
+// is that of blocks (timing_of, timing_of_pairs).
 bool timing_is_loss(const struct timing_rule *rule, const struct timing_estimate *estimate,
                     double alpha);
+// Whether a block's ratio is below what the candidate has to beat by more than
+// TIMING_FAR_BELOW_LOG2.
+bool timing_is_far_below(const struct timing_rule *rule, double log2_ratio);
 // Whether no further look is needed: the interval excludes 0 and the anchor; or it lies well below
 // the anchor and is narrow; or it is as narrow as the precision.
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate);

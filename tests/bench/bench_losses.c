@@ -1,8 +1,10 @@
 // How soon a clear loser is found (executor/paired_timing.h), and how often something is taken for
-// one: paired timings of three cases in which the candidate takes the baseline's time times a
-// factor. Noise is that of launches recorded on an H200 (tests/data/exec/h200_launches.txt: kernels
-// of 4 to 26 us against themselves), or normal, as on a core that others use.
-//   bench_losses [TIMINGS]      of each row; default 2000
+// one: paired timings of one to three cases in which the candidate takes the baseline's time times
+// a factor. Noise is that of launches recorded on an H200 (tests/data/exec/h200_launches.txt:
+// kernels of 4 to 26 us against themselves), or normal, as on a core that others use. In rows with
+// bursts, both launches of one arm are slowed in some blocks, which cannot be seen within a block.
+// In rows named `mixed` the candidate is as fast as the baseline in the last case.
+//   bench_losses [TIMINGS]      of each row; default 2000; ten times as many with bursts
 #include "common/mem.h"
 #include "common/parse.h"
 #include "executor/paired_timing.h"
@@ -14,16 +16,27 @@
 #define RUNS_MOST 64
 #define LAUNCHES 512 // of each arm, of a recorded run
 #define TICK_NS 32.0
+#define BURST_SHARE 0.02 // of blocks
+#define BURST_TIMINGS 10 // times as many, because few of them go wrong
 #define FIRST_LOOK_LAUNCHES (4 * (TIMING_FIRST_LOOK + 1)) // of both arms, for a case
 
 static double recorded[RUNS_MOST][2][LAUNCHES]; // ns
 static size_t recorded_count;
 
+// One row of the table.
+struct row {
+    const char *name;
+    size_t cases;
+    double noise;  // standard deviation of a launch's logarithm; 0: recorded launches
+    double factor; // candidate's time over the baseline's
+    bool mixed;    // 1 in the last case
+    double burst;  // factor of the launches of one arm in a block with a burst; 0: no bursts
+};
+
 struct bench {
     struct paired_timing timing;
     struct stats_rng rng;
-    double factor;     // candidate's time over the baseline's
-    double noise;      // standard deviation of a launch's logarithm; 0: recorded launches
+    const struct row *row;
     size_t run[CASES]; // recorded run of each case
     size_t at[CASES];  // next launch of it
     size_t blocks;
@@ -50,17 +63,23 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
                      struct err *err)
 {
     struct bench *bench = owner;
+    const struct row *row = bench->row;
     size_t number = (size_t)(timed - bench->timing.cases);
+    bool last = number + 1 == row->cases;
+    double factor[2] = {1, row->mixed && last ? 1 : row->factor};
 
     (void)err;
     bench->blocks++;
+    if (row->burst > 0 && stats_rng_unit(&bench->rng) < BURST_SHARE) {
+        factor[stats_rng_below(&bench->rng, 2)] *= row->burst;
+    }
     for (size_t i = 0; i < 2; i++) {
         size_t at = bench->at[number]++ % LAUNCHES;
 
         for (size_t arm = 0; arm < 2; arm++) {
-            double ns = bench->noise > 0 ? 50000 * exp(bench->noise * stats_rng_normal(&bench->rng))
-                                         : recorded[bench->run[number]][arm][at];
-            ret->cpu[arm][i] = ret->wall[arm][i] = ns * (arm == 1 ? bench->factor : 1);
+            double ns = row->noise > 0 ? 50000 * exp(row->noise * stats_rng_normal(&bench->rng))
+                                       : recorded[bench->run[number]][arm][at];
+            ret->cpu[arm][i] = ret->wall[arm][i] = ns * factor[arm];
         }
     }
     return 0;
@@ -89,11 +108,11 @@ static double systematic(void *owner, const struct timed_case *timed)
     return 0;
 }
 
-static void set_up(struct bench *bench, uint64_t number, double factor, double noise)
+static void set_up(struct bench *bench, uint64_t number, const struct row *row)
 {
     struct paired_timing *timing = &bench->timing;
 
-    *bench = (struct bench){.factor = factor, .noise = noise};
+    *bench = (struct bench){.row = row};
     stats_rng_init(&bench->rng, number, 3);
     *timing = (struct paired_timing){.owner = bench,
                                      .run_block = run_block,
@@ -101,49 +120,58 @@ static void set_up(struct bench *bench, uint64_t number, double factor, double n
                                      .block_state = block_state,
                                      .systematic = systematic,
                                      .rng = &bench->rng,
-                                     .short_ns = noise > 0 ? 0 : 1e5,
+                                     .short_ns = row->noise > 0 ? 0 : 1e5,
                                      .quantum_ns = TICK_NS,
                                      .max_seconds = 1e9,
                                      .looks = 1,
-                                     .case_count = CASES};
+                                     .case_count = row->cases};
     timing->rule =
         (struct timing_rule){.precision_log2 = TIMING_PRECISION_LOG2, .anchor_log2 = NAN};
-    for (size_t i = 0; i < CASES; i++) {
-        timing->cases[i].weight = 1.0 / CASES;
+    for (size_t i = 0; i < row->cases; i++) {
+        timing->cases[i].weight = 1.0 / (double)row->cases;
         bench->run[i] = stats_rng_below(&bench->rng, recorded_count);
         bench->at[i] = stats_rng_below(&bench->rng, LAUNCHES);
     }
 }
 
-static void row(const char *name, double noise, double factor, uint64_t timings)
+static void run_row(const struct row *row, uint64_t timings)
 {
     struct bench *bench = xmalloc(sizeof(*bench));
+    double truth = -log2(row->factor);
     double square = 0;
     size_t lost = 0, blocks = 0;
 
+    truth *= row->mixed ? (double)(row->cases - 1) / (double)row->cases : 1;
     for (uint64_t i = 0; i < timings; i++) {
         struct err err = ERR_INIT;
 
-        set_up(bench, i, factor, noise);
+        set_up(bench, i, row);
         if (paired_timing_run(&bench->timing, &err) != 0) {
             fprintf(stderr, "bench_losses: %s\n", err.text);
             exit(1);
         }
-        double error = bench->timing.combined.log2 + log2(factor);
+        double error = bench->timing.combined.log2 - truth;
         square += error * error;
         lost += bench->timing.lost;
         blocks += bench->blocks;
     }
-    printf("%-18s %5.2f  lost %6.2f %%  launches %6.1f of %d  error of the estimate %.2f %%\n",
-           name, factor, 100.0 * (double)lost / (double)timings,
-           4.0 * (double)blocks / (double)timings, CASES * FIRST_LOOK_LAUNCHES,
-           100 * M_LN2 * sqrt(square / (double)timings));
+    char kind[32] = "";
+    if (row->burst > 0) {
+        (void)snprintf(kind, sizeof(kind), ", bursts %.1f", row->burst);
+    }
+    printf("%-14s  cases %zu%-12s %5.2f  lost %7.3f %%  launches %6.1f of %3zu  error of the "
+           "estimate %.2f %%\n",
+           row->name, row->cases, row->mixed ? ", mixed" : kind, row->factor,
+           100.0 * (double)lost / (double)timings, 4.0 * (double)blocks / (double)timings,
+           row->cases * FIRST_LOOK_LAUNCHES, 100 * M_LN2 * sqrt(square / (double)timings));
     free(bench);
 }
 
 int main(int argc, char **argv)
 {
-    static const double factor[] = {0.5, 1, 1.02, 1.05, 1.06, 1.08, 1.1, 1.2, 1.5, 3};
+    static const double factor[] = {0.5, 1, 1.02, 1.05, 1.06, 1.08, 1.1, 1.2, 1.5, 2, 3};
+    static const double burst[] = {1.6, 4};
+    static const double burst_factor[] = {1, 1.02, 1.05};
     static const struct {
         const char *name;
         double noise;
@@ -156,9 +184,24 @@ int main(int argc, char **argv)
         return 2;
     }
     read_recorded();
-    for (size_t k = 0; k < sizeof(kind) / sizeof(kind[0]); k++) {
-        for (size_t i = 0; i < sizeof(factor) / sizeof(factor[0]); i++) {
-            row(kind[k].name, kind[k].noise, factor[i], timings);
+    for (size_t k = 0; k < ARRAY_LEN(kind); k++) {
+        struct row row = {.name = kind[k].name, .cases = CASES, .noise = kind[k].noise};
+
+        for (size_t i = 0; i < ARRAY_LEN(factor); i++) {
+            row.factor = factor[i];
+            run_row(&row, timings);
+        }
+        row.mixed = true;
+        run_row(&row, timings);
+        row.mixed = false;
+        for (size_t b = 0; b < ARRAY_LEN(burst); b++) {
+            row.burst = burst[b];
+            for (row.cases = CASES; row.cases > 0; row.cases--) {
+                for (size_t i = 0; i < ARRAY_LEN(burst_factor); i++) {
+                    row.factor = burst_factor[i];
+                    run_row(&row, BURST_TIMINGS * timings);
+                }
+            }
         }
     }
     return 0;
