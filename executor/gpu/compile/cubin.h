@@ -33,10 +33,10 @@ MUST_CHECK int cubin_globals(const struct bytes *cubin, struct cuda_global **lis
 // Copies the name of a function that candidates may not call, if the cubin calls one, to ret;
 // otherwise ret becomes "".
 MUST_CHECK int cubin_forbidden(const struct bytes *cubin, char ret[static 64], struct err *err);
-// Overwrites by zeros the machine code of every kernel that none of these symbols, sorted as strcmp
-// does, names, so that an image of a large library, of which few kernels are launched, packs to little. Functions that
-// kernels call stay, and so does everything else, and all of what is no cubin. The caller checks the
-// cubin afterwards.
+// Overwrites by zeros the machine code of every kernel that none of these symbols names, so that an
+// image of a large library, of which few kernels are launched, packs to little. The symbols are
+// sorted as strcmp does. Functions that kernels call stay, and so does everything else, and all of
+// what is no cubin. The caller checks the cubin afterwards.
 void cubin_keep_kernels(struct bytes *cubin, const char *const *kept, size_t count);
 // The most that a kernel of the cubin takes.
 struct cubin_usage {
