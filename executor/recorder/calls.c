@@ -91,21 +91,7 @@ STREAM_CALL(cuEventRecordWithFlags, (void *event, void *stream, unsigned flags),
             (event, stream_for(stream), flags))
 STREAM_CALL(cuStreamWaitEvent, (void *stream, void *event, unsigned flags),
             (stream_for(stream), event, flags))
-
-static void *launched_graph;
-static result (*real_cuGraphLaunch)(void *graph, void *stream);
-static result our_cuGraphLaunch(void *graph, void *stream)
-{
-    launched_graph = graph;
-    return real_cuGraphLaunch(graph, stream_for(stream));
-}
-
-// The graph, a CUgraphExec, that was launched last; NULL when none was.
-EXPORT void *kr_launched(void);
-void *kr_launched(void)
-{
-    return launched_graph;
-}
+STREAM_CALL(cuGraphLaunch, (void *graph, void *stream), (graph, stream_for(stream)))
 
 struct launch_config { // CUlaunchConfig
     unsigned grid[3], block[3], smem;

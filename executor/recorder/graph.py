@@ -49,7 +49,6 @@ class Driver:
         self.ours.kr_image.argtypes = [ctypes.c_size_t]
         self.ours.kr_images.restype = ctypes.c_size_t
         self.ours.kr_ranges.restype = ctypes.c_size_t
-        self.ours.kr_launched.restype = ctypes.c_void_p
         self.ours.kr_open.argtypes = [ctypes.c_uint64] * 4 + [ctypes.c_int]
         self.ours.kr_place.argtypes = [ctypes.c_uint64]
         self.ours.kr_stream.argtypes = [ctypes.c_void_p]
@@ -68,6 +67,15 @@ class Driver:
         self.call("cuDeviceGet", ctypes.byref(device), 0)
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
+
+    def add_to_capture(self, graph, stream):
+        """Makes a graph the next work of what is captured on a stream."""
+        status, number, into, node = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p(), ctypes.c_void_p()
+        after, count, stream = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t(), ctypes.c_void_p(stream)
+        self.call("cuStreamGetCaptureInfo_v2", stream, ctypes.byref(status), ctypes.byref(number), ctypes.byref(into), ctypes.byref(after),
+                  ctypes.byref(count))
+        self.call("cuGraphAddChildGraphNode", ctypes.byref(node), into, after, count, ctypes.c_void_p(graph))
+        self.call("cuStreamUpdateCaptureDependencies", stream, ctypes.byref(node), ctypes.c_size_t(1), ctypes.c_uint(1))
 
     def try_call(self, name, *arguments):
         return getattr(self.library, name)(*arguments) == 0

@@ -31,18 +31,20 @@ class Recorder:
         torch.cuda.memory.change_current_allocator(allocator)
 
     def let_graphs_be_captured(self):
-        """PyTorch replays no graph while another is captured, though the driver does. What the last replay launched is launched then."""
-        torch, driver, replay = self.torch, self.driver, self.torch.cuda.CUDAGraph.replay
+        """Has a graph that is replayed while another is captured put in its place there. Neither PyTorch nor the driver would launch it."""
+        made, torch, driver = self.torch.cuda.CUDAGraph, self.torch, self.driver
+        init, replay = made.__init__, made.replay
 
-        def replay_or_launch(graph):
-            launched = getattr(graph, "launched", None)
-            if launched and (self.recording or torch.cuda.is_current_stream_capturing()):
-                driver.call("cuGraphLaunch", ctypes.c_void_p(launched), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+        def init_and_keep(graph, keep_graph=False):
+            init(graph, True)
+
+        def replay_or_add(graph):
+            if not self.recording and not torch.cuda.is_current_stream_capturing():
+                replay(graph)
                 return
-            replay(graph)
-            graph.launched = driver.ours.kr_launched()
+            driver.add_to_capture(graph.raw_cuda_graph(), torch.cuda.current_stream().cuda_stream or self.stream.cuda_stream)
 
-        torch.cuda.CUDAGraph.replay = replay_or_launch
+        made.__init__, made.replay = init_and_keep, replay_or_add
 
     def load(self):
         if self.request["form"] == "launcher":

@@ -171,6 +171,20 @@ CALL(fakeNextIsEarly, struct stream *stream)
     return OK;
 }
 
+// Adds a node to a graph. NULL when there is no room.
+static struct node *add_node(struct graph *graph, const struct node *node)
+{
+    struct node *kept = malloc(sizeof(*kept));
+
+    if (!kept || graph->count == NODES_MAX) {
+        free(kept);
+        return NULL;
+    }
+    *kept = *node;
+    graph->node[graph->count++] = kept;
+    return kept;
+}
+
 static int queue(struct stream *stream, struct node node)
 {
     stream = stream_of(stream);
@@ -179,12 +193,10 @@ static int queue(struct stream *stream, struct node node)
     if (!graph || broken) {
         return broken ? broken : node_run(&node);
     }
-    struct node *kept = malloc(sizeof(*kept));
-    if (!kept || graph->count == NODES_MAX) {
-        free(kept);
+    struct node *kept = add_node(graph, &node);
+    if (!kept) {
         return OUT_OF_MEMORY;
     }
-    *kept = node;
     for (size_t i = 0; i < PARAMETERS_MAX; i++) {
         kept->place[i] = kept->value[i];
     }
@@ -194,7 +206,6 @@ static int queue(struct stream *stream, struct node node)
     stream->early = false;
     stream->after.node[0] = kept;
     stream->after.count = 1;
-    graph->node[graph->count++] = kept;
     return OK;
 }
 
@@ -269,9 +280,50 @@ int graph_run(const struct graph *graph)
     return rc;
 }
 
+// No graph can be launched into another.
 CALL(cuGraphLaunch, struct graph *graph, struct stream *stream)
 {
-    return queue(stream, (struct node){.kind = NODE_GRAPH, .child = graph});
+    if (stream_of(stream)->captured) {
+        return CAPTURE_UNSUPPORTED;
+    }
+    return broken ? broken : graph_run(graph);
+}
+
+CALL(cuStreamGetCaptureInfo_v2, struct stream *stream, int *status, uint64_t *number,
+     struct graph **graph, struct node *const **after, size_t *count)
+{
+    stream = stream_of(stream);
+    *status = stream->captured ? 1 : 0;
+    *number = 1;
+    *graph = stream->captured;
+    *after = stream->after.node;
+    *count = stream->after.count;
+    return broken;
+}
+
+CALL(cuGraphAddChildGraphNode, struct node **ret, struct graph *graph, struct node *const *after,
+     size_t count, struct graph *child)
+{
+    struct node node = {.kind = NODE_GRAPH, .child = child, .after_count = count};
+
+    if (!graph || !child || count > AFTER_MAX) {
+        return INVALID_VALUE;
+    }
+    memcpy(node.after, after, count * sizeof(*after));
+    *ret = add_node(graph, &node);
+    return *ret ? OK : OUT_OF_MEMORY;
+}
+
+CALL(cuStreamUpdateCaptureDependencies, struct stream *stream, struct node *const *after,
+     size_t count, unsigned flags)
+{
+    stream = stream_of(stream);
+    if (!stream->captured || count > AFTER_MAX || flags != 1) { // 1: instead of those of before
+        return INVALID_VALUE;
+    }
+    memcpy(stream->after.node, after, count * sizeof(*after));
+    stream->after.count = count;
+    return OK;
 }
 
 CALL(cuGraphChildGraphNodeGetGraph, const struct node *node, struct graph **ret)
