@@ -336,6 +336,22 @@ static bool has_estimate(const struct sequence *s)
     return s->is_timed;
 }
 
+// Adds to the source of the times that arms had different clocks.
+static void note_unlike(const struct sequence *s, struct result *result)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; s->is_timed && i < s->comparison.timing.case_count; i++) {
+        count += s->comparison.timing.cases[i].unlike_counted;
+    }
+    if (count > 0) {
+        char *clock = result->clock;
+
+        result->clock = xasprintf("%s, %zu blocks at unlike frequencies", clock, count);
+        free(clock);
+    }
+}
+
 static void outcome(struct sequence *s, uint64_t begin, struct measure_outcome *ret)
 {
     struct result *result = xmalloc(sizeof(*result));
@@ -362,6 +378,7 @@ static void outcome(struct sequence *s, uint64_t begin, struct measure_outcome *
     message_init(&measure_outcome_message, ret);
     ret->result = result;
     s->ops->outcome(s->machine, ret);
+    note_unlike(s, result);
 }
 
 int measure_run(const struct measure_ops *ops, void *machine, const struct measure_plan *plan,

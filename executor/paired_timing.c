@@ -17,6 +17,7 @@
 // One in so many launches is judged: of the first superblock of a case, and of later ones.
 #define JUDGED_FIRST 3.2
 #define JUDGED_LATER 12.0
+#define UNLIKE_LEAST 4        // blocks with different clocks that are repeated in any case
 #define OUTCOME_LOG2_MAX 64.0 // larger ratios are reported as this
 
 static double now_s(void)
@@ -30,13 +31,24 @@ static double timing_s(const struct paired_timing *paired_timing)
     return now_s() - (paired_timing->aside_s ? *paired_timing->aside_s : 0);
 }
 
+// Whether a block counts though its arms had different clocks. While such blocks are few they are
+// the machine's doing, and repeated. When they are most, it is what the arms do to the clock.
+static bool is_doing_of_arms(struct timed_case *timed)
+{
+    size_t blocks = timed->voids + timed->series.count + 1;
+
+    timed->unlike++;
+    return timed->unlike > UNLIKE_LEAST &&
+           (double)timed->unlike > TIMING_VOID_SHARE * (double)blocks;
+}
+
 // Whether the block is repeated. Blocks in which the second arm's time escaped its clock are
 // excused as long as they are no more than those in which the first arm's did: so many are the
 // machine's doing. The others count, by the time that the second arm took by the wall clock. So
 // nobody can have a block taken out that went badly.
 static bool is_void(struct timed_case *timed, enum block_state state)
 {
-    if (state == BLOCK_COUNTS) {
+    if (state == BLOCK_COUNTS || (state == BLOCK_UNLIKE && is_doing_of_arms(timed))) {
         return false;
     }
     size_t disturbed = timed->voids - timed->escaped;
@@ -44,7 +56,7 @@ static bool is_void(struct timed_case *timed, enum block_state state)
     timed->escaped += state == BLOCK_ESCAPED;
     timed->disturbed =
         (double)timed->voids > TIMING_FIRST_LOOK + TIMING_VOID_SHARE * (double)timed->attempts;
-    return state == BLOCK_DISTURBED || timed->escaped <= disturbed;
+    return state != BLOCK_ESCAPED || timed->escaped <= disturbed;
 }
 
 // Adds a block to its case. A void block does not count and is repeated, until such blocks are the
@@ -64,6 +76,9 @@ static void count_block(struct paired_timing *paired_timing, struct timed_case *
     struct timing_block counted = *block;
     if (state == BLOCK_ESCAPED) {
         memcpy(counted.cpu[1], block->wall[1], sizeof(counted.cpu[1]));
+    } else if (state == BLOCK_UNLIKE) {
+        timing_block_make_alike(&counted);
+        timed->unlike_counted++;
     }
     timing_add(&timed->series, timing_block_log2(&counted));
     for (size_t i = 0; i < 2; i++) {

@@ -27,6 +27,8 @@ struct timed_case {
     size_t attempts;                         // blocks run, including those that do not count
     size_t voids;                            // blocks of another state than BLOCK_COUNTS
     size_t escaped;                          // of these, blocks of state BLOCK_ESCAPED
+    size_t unlike;                           // blocks of state BLOCK_UNLIKE
+    size_t unlike_counted;                   // of these, blocks that count
     size_t timeless;                         // blocks with a launch of no time, by the clock
     bool disturbed;                          // most blocks are void: no more are run
     bool phase;         // order in the current superblock; false: ABBA, true: BAAB

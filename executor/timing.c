@@ -57,6 +57,16 @@ enum block_state timing_block_state(const struct timing_block *block, double sla
     return escape > 0 ? BLOCK_ESCAPED : BLOCK_DISTURBED;
 }
 
+void timing_block_make_alike(struct timing_block *block)
+{
+    double first = block->wall[0][0] + block->wall[0][1];
+    double second = block->wall[1][0] + block->wall[1][1];
+
+    for (size_t i = 0; i < 2 && first < second; i++) {
+        block->cpu[0][i] *= first / second;
+    }
+}
+
 void timing_add(struct timing_series *series, double log2_ratio)
 {
     if (series->count < TIMING_BLOCKS_MAX) {

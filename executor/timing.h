@@ -61,6 +61,7 @@ enum block_state {
     BLOCK_COUNTS,
     BLOCK_DISTURBED, // void: something has disturbed one arm more than the other
     BLOCK_ESCAPED,   // the second arm took wall time that its clock does not show
+    BLOCK_UNLIKE,    // the arms ran at different clock frequencies, which `wall` holds
 };
 
 // The times of one block, in the units of struct launch_time. The first index is the arm
@@ -101,6 +102,11 @@ enum block_state timing_block_state(const struct timing_block *block, double sla
 // Returns ln(wall / cpu) of the candidate minus that of the baseline. It is positive when the
 // candidate's work escapes the processor clock.
 double timing_block_escape(const struct timing_block *block, double slack_ns);
+// Changes a block of state BLOCK_UNLIKE so that it can count: where the second arm had the higher
+// clock, the first arm's times become what they would be at most at that clock, as if all of its
+// work went by it. Nobody gains by slowing the other arm's clock; who slows its own has the time
+// that it took.
+void timing_block_make_alike(struct timing_block *block);
 // Adds a block's ratio. A full series ignores it.
 void timing_add(struct timing_series *series, double log2_ratio);
 struct timing_estimate timing_of(const struct timing_series *series);

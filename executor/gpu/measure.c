@@ -1,8 +1,8 @@
 // Design note. A thin layer between executor/measure.c, which knows the order of a measurement, and
 // the GPU harness, which makes the launches. It decides which arms are placed together, which
-// launches verify a case, and when a block is void. A block is void when the clock of the
-// multiprocessor was more than 1 % higher in one arm's launches than in the other's, because then
-// the GPU has changed its frequency in between.
+// launches verify a case, and when arms had different clocks: when that of the multiprocessor was more
+// than 1 % higher in one arm's launches than in the other's. Either the GPU has changed its
+// frequency in between, or an arm takes so much power that it always does.
 #include "executor/gpu/measure.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -233,7 +233,7 @@ static enum block_state block_state(void *machine, const struct timing_block *bl
     double second = block->wall[1][0] + block->wall[1][1];
 
     (void)machine;
-    return !isnan(first + second) && fabs(log(first / second)) > CLOCKS_DIFFER ? BLOCK_DISTURBED
+    return !isnan(first + second) && fabs(log(first / second)) > CLOCKS_DIFFER ? BLOCK_UNLIKE
                                                                                : BLOCK_COUNTS;
 }
 

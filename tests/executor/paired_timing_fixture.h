@@ -31,6 +31,8 @@ struct fixture {
     size_t escaped_every;  // of these, every so many are of state BLOCK_ESCAPED; 0: none
     double escaped_ns;     // of every launch of the second arm by the wall clock; 0: the same
     size_t voids;
+    size_t unlike_every; // in every so many blocks the arms have these clocks; 0: never
+    double unlike_hz[2];
     size_t failing;         // the block that does not succeed, counted from 1; 0: none
     int with;               // what that block returns
     double systematic_log2; // of each case
@@ -44,6 +46,12 @@ struct fixture {
         const struct timed_case *of;
     } log[LOG_MAX];
 };
+
+// Whether the block that has just been run is one whose arms have different clocks.
+static inline bool is_unlike(const struct fixture *f)
+{
+    return f->unlike_every > 0 && f->blocks % f->unlike_every == 0;
+}
 
 static inline int run_block(void *owner, struct timed_case *timed, struct timing_block *ret,
                             struct err *err)
@@ -62,6 +70,9 @@ static inline int run_block(void *owner, struct timed_case *timed, struct timing
         ret->cpu[0][i] = ret->wall[0][i] = f->first_ns[i] * exp2(off);
         ret->cpu[1][i] = f->second_ns[number][i];
         ret->wall[1][i] = f->escaped_ns > 0 ? f->escaped_ns : ret->cpu[1][i];
+    }
+    for (size_t i = 0; i < 4 && is_unlike(f); i++) {
+        ret->wall[i / 2][i % 2] = f->unlike_hz[i / 2];
     }
     if (f->spike_every > 0 && f->blocks % f->spike_every == 0) {
         ret->cpu[0][1] *= 16;
@@ -92,6 +103,9 @@ static inline enum block_state block_state(void *owner, const struct timing_bloc
     struct fixture *f = owner;
 
     (void)block;
+    if (is_unlike(f)) {
+        return BLOCK_UNLIKE;
+    }
     if (f->void_every == 0 || f->blocks % f->void_every != 0) {
         return BLOCK_COUNTS;
     }

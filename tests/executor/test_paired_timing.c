@@ -228,6 +228,55 @@ static void when_most_blocks_are_void_none_of_them_counts(void **state)
     assert_false(f->timing.capped);
 }
 
+static void a_few_blocks_with_different_clocks_are_run_again(void **state)
+{
+    struct fixture *f = *state;
+    const struct timed_case *timed = &f->timing.cases[0];
+
+    f->unlike_every = 4;
+    f->unlike_hz[0] = 1e9;
+    f->unlike_hz[1] = 2e9;
+    f->noise_log2 = 3;
+    f->first_ns[0] = f->first_ns[1] = 1000;
+    f->timing.looks = 4;
+    run(f);
+    assert_int_equal(timed->series.count, TIMING_FIRST_LOOK << 3);
+    assert_true(timed->unlike > 8);
+    assert_int_equal(timed->unlike_counted, 0);
+    assert_int_equal(timed->voids, timed->unlike);
+    assert_null(paired_timing_disturbed(&f->timing));
+}
+
+// When it is what the arms do to the clock, the second gains nothing by it: it has the first arm's
+// times at its own clock where that is the higher one, and otherwise the times as they were.
+static void most_blocks_with_different_clocks_count_against_the_second_arm(void **state)
+{
+    struct fixture *f = *state;
+    static const double hz[2][2] = {{1.5e9, 1.8e9}, {1.8e9, 1.5e9}};
+    static const double first_ns[2] = {2000 * 1.5 / 1.8, 2000};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture *own = xmemdup(f, sizeof(*f));
+        const struct timed_case *timed = &own->timing.cases[0];
+
+        own->timing.owner = own;
+        own->timing.rng = &own->rng;
+        own->unlike_every = 1;
+        memcpy(own->unlike_hz, hz[i], sizeof(hz[i]));
+        run(own);
+        assert_int_equal(timed->voids, 4);
+        assert_int_equal(timed->series.count, TIMING_FIRST_LOOK);
+        assert_int_equal(timed->unlike_counted, TIMING_FIRST_LOOK);
+        assert_null(paired_timing_disturbed(&own->timing));
+        for (size_t k = 0; k < timed->launch_count; k++) {
+            assert_true(fabs(timed->first_ns[k] - first_ns[i]) < 1e-9);
+            assert_true(timed->second_ns[k] == 1000);
+        }
+        assert_true(fabs(own->timing.combined.log2 - log2(first_ns[i] / 1000)) < 1e-9);
+        free(own);
+    }
+}
+
 // A candidate that has its slow blocks taken for such in which it slept gains nothing by it.
 static void blocks_in_which_time_escapes_count_by_the_wall_clock(void **state)
 {
@@ -378,6 +427,8 @@ int main(void)
         TEST(blocks_in_which_time_escapes_count_by_the_wall_clock),
         TEST(blocks_that_the_machine_disturbs_in_both_arms_are_void),
         TEST(void_blocks_are_run_again),
+        TEST(a_few_blocks_with_different_clocks_are_run_again),
+        TEST(most_blocks_with_different_clocks_count_against_the_second_arm),
         TEST(when_most_blocks_are_void_none_of_them_counts),
         TEST(a_block_that_fails_ends_it_at_once),
         TEST(short_launches_are_compared_one_by_one),
