@@ -1,7 +1,7 @@
 // Design note. A thin layer between executor/measure.c, which knows the order of a measurement, and
 // the GPU harness, which makes the launches. It decides which arms are placed together, which
-// launches verify a case, and when arms had different clocks: when that of the multiprocessor was more
-// than 1 % higher in one arm's launches than in the other's. Either the GPU has changed its
+// launches verify a case, and when arms had different clocks: when that of the multiprocessor was
+// more than 1 % higher in one arm's launches than in the other's. Either the GPU has changed its
 // frequency in between, or an arm takes so much power that it always does.
 #include "executor/gpu/measure.h"
 #include "common/clock.h"
