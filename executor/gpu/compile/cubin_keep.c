@@ -27,7 +27,8 @@ void cubin_keep_kernels(struct bytes *cubin, const char *const *kept, size_t cou
     while (cubin_walk_next(&walk, &symbol, &name)) {
         if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx < view.head.e_shnum) {
             bool is_kernel = (symbol.st_other & STO_CUDA_ENTRY) != 0;
-            bool stays = is_kernel && bsearch(name, kept, count, sizeof(*kept), by_name);
+            bool stays =
+                is_kernel && count > 0 && bsearch(name, kept, count, sizeof(*kept), by_name);
             unsigned char what = stays ? KEPT : is_kernel ? LEFT_OUT : UNKNOWN;
 
             code[symbol.st_shndx] = what > code[symbol.st_shndx] ? what : code[symbol.st_shndx];
