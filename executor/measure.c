@@ -344,7 +344,7 @@ static void note_unlike(const struct sequence *s, struct result *result)
     for (size_t i = 0; s->is_timed && i < s->comparison.timing.case_count; i++) {
         count += s->comparison.timing.cases[i].unlike_counted;
     }
-    if (count > 0) {
+    if (count > 0 && result->clock) {
         char *clock = result->clock;
 
         result->clock = xasprintf("%s, %zu blocks at unlike frequencies", clock, count);

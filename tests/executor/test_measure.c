@@ -200,6 +200,7 @@ static void outcome(void *machine, struct measure_outcome *ret)
     struct fake *fake = machine;
 
     ret->result->trust = xstrdup("none");
+    ret->result->clock = xstrdup("a fake's");
     ret->retire = true;
     strbuf_adds(&fake->log, " outcome");
 }
@@ -429,6 +430,25 @@ static void who_hides_time_is_quarantined_and_who_is_disturbed_is_not(void **sta
     }
 }
 
+// That is said in the result, since the times are not all as they were read.
+static void arms_that_differ_in_their_clocks_have_a_verdict(void **state)
+{
+    struct measure_plan plan = plan_of(false);
+
+    (void)state;
+    for (int unlike = 0; unlike < 2; unlike++) {
+        struct fake fake = good();
+
+        fake.state = unlike ? BLOCK_UNLIKE : BLOCK_COUNTS;
+        struct measure_outcome ret = run(&ops, &fake, &plan);
+        assert_int_equal(ret.result->verdict, VERDICT_FASTER);
+        assert_string_equal(ret.result->clock,
+                            unlike ? "a fake's, 16 blocks at unlike frequencies" : "a fake's");
+        message_clear(&measure_outcome_message, &ret);
+        strbuf_release(&fake.log);
+    }
+}
+
 static void too_little_time_says_so(void **state)
 {
     struct measure_plan plan = plan_of(false);
@@ -492,6 +512,7 @@ int main(void)
         cmocka_unit_test(times_below_the_floor_are_quarantined),
         cmocka_unit_test(who_hides_time_is_quarantined_and_who_is_disturbed_is_not),
         cmocka_unit_test(who_hinders_the_baseline_is_quarantined),
+        cmocka_unit_test(arms_that_differ_in_their_clocks_have_a_verdict),
         cmocka_unit_test(too_little_time_says_so),
         cmocka_unit_test(inputs_are_accounted_for_once),
     };
