@@ -167,7 +167,7 @@ def frames_of_candidate(error, file):
 def cause(error, file):
     """The exception that the candidate has raised, where ending the recording has raised another one after it."""
     found = error
-    while found is not None and not frames_of_candidate(found, file):
+    while found is not None and not isinstance(found, Refusal) and not frames_of_candidate(found, file):
         found = found.__context__
     return found or error
 
@@ -192,8 +192,6 @@ def log_of(error, file):
 
 def explain(error, file, recording):
     """Makes a refusal of an exception that the candidate, whose file has this name, has raised."""
-    if isinstance(error, Refusal):
-        return error
     error = cause(error, file)
     if isinstance(error, Refusal):
         return error

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STO_CUDA_ENTRY                                                                             \
-    0x10 // a function that the host can launch, by what nvcc and NVRTC 13.0 write
+// Of a function that the host can launch, by what nvcc and NVRTC 13.0 write.
+#define STO_CUDA_ENTRY 0x10
 
 static int by_name(const void *name, const void *entry)
 {

@@ -16,7 +16,8 @@ void recording_pack_images(struct cuda_recording *recording)
 
         packed.len = ZSTD_compress(packed.data, room, image->data.data, image->data.len, LEVEL);
         if (ZSTD_isError(packed.len) || packed.len >= image->data.len) {
-            free(packed.data); // it stays as it is
+            free(packed.data); // it stays as it is, whatever was said of it
+            image->bytes = 0;
             continue;
         }
         image->bytes = image->data.len;

@@ -143,6 +143,9 @@ static void packed_images_that_are_damaged_are_refused(void **state)
         assert_int_equal(recording_unpack_images(&f->recording, &err), ERR_LIMIT);
     }
     image->bytes = bytes;
+    recording_pack_images(&f->recording); // too small to be packed again
+    assert_int_equal(image->bytes, 0);
+    image->bytes = bytes;
     for (size_t cut = 1; cut < packed->len; cut++) {
         packed->len -= cut;
         assert_int_equal(recording_unpack_images(&f->recording, &err), ERR_INVALID);

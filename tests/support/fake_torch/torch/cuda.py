@@ -95,7 +95,7 @@ class CUDAGraph:
 
 @contextlib.contextmanager
 def graph(of, stream=None, capture_error_mode="global"):
-    assert capture_error_mode in ("thread_local", "global")
+    assert capture_error_mode == ("thread_local" if stream else "global")  # who records names a stream
     stream = stream or Stream()
     call("cuStreamBeginCapture_v2", stream, 1)
     streams.append(stream)
