@@ -136,7 +136,6 @@ static void graphs_may_lie_in_graphs_and_be_empty(void **state)
 {
     graph_is(*state,
              PARTS OWN("g", TWO) OWN("h", "go(c); g.replay(); g.replay()")
-
                  OWN("i", "h.replay(); torch.nothing()") "    i.replay()\n    go(s)\n",
              "0;0;1 2;1 2;3 4");
     graph_is(*state, PARTS OWN("g", "pass") "    go(s)\n    g.replay()\n    go(s)\n", "0");
