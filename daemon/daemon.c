@@ -275,6 +275,25 @@ static int open_state(struct daemon *daemon, struct err *err)
     return rc;
 }
 
+// Makes the folder for temporary files of compilations without a sandbox; with one they are in
+// memory. Empties it: a compilation that was killed has removed nothing.
+static int open_scratch(struct daemon *daemon, struct err *err)
+{
+    if (!daemon->config.sandbox_off) {
+        return 0;
+    }
+    char *path = xasprintf("%s/scratch", daemon->config.state_dir);
+    int rc = file_remove_tree(path, err);
+
+    rc = rc == 0 ? file_make_dirs(path, err) : rc;
+    daemon->scratch = rc == 0 ? realpath(path, NULL) : NULL; // kcast-exec may work elsewhere
+    if (rc == 0 && !daemon->scratch) {
+        rc = err_set_errno(err, ERR_SYSTEM, errno, "%s", path);
+    }
+    free(path);
+    return rc;
+}
+
 // Opens control groups if they are delegated. Without them child processes have resource limits.
 static void open_cgroups(struct daemon *daemon)
 {
@@ -328,10 +347,11 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     daemon->lock_fd = -1;
     daemon->error = (struct err)ERR_INIT;
     int rc = open_state(daemon, err);
+    rc = rc == 0 ? open_scratch(daemon, err) : rc;
     if (rc == 0) {
         open_cgroups(daemon);
-        rc = executors_create(&daemon->parts.executors, loop, config->exec_path, daemon->cgroups,
-                              err);
+        rc = executors_create(&daemon->parts.executors, loop, config->exec_path, daemon->scratch,
+                              daemon->cgroups, err);
     }
     if (rc == 0) {
         daemon->parts.accounts = accounts_create();

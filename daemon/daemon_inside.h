@@ -27,6 +27,7 @@ struct daemon {
     struct daemon_config config;
     struct daemon_parts parts; // what its members point to is owned here
     int lock_fd;               // lock of the state directory
+    char *scratch;             // folder for files of compilations; NULL with the sandbox
     struct cgroups *cgroups;   // NULL when no control group is delegated
     struct discovery discovery;
     struct secret secret;

@@ -12,6 +12,7 @@
 // If something is still in progress after STOP_MAX_MS (a child process that does not die), the
 // process exits all the same. The ledger has everything that was promised to a caller.
 #include "common/exit.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "daemon/daemon_inside.h"
 #include "daemon/jobs/answer.h"
@@ -144,6 +145,14 @@ void daemon_free(struct daemon *daemon)
     blob_store_free(daemon->parts.blobs);
     executors_free(daemon->parts.executors);
     cgroups_free(daemon->cgroups);
+    if (daemon->scratch) {
+        struct err err = ERR_INIT;
+
+        if (file_remove_tree(daemon->scratch, &err) != 0) { // the next start tries again
+            log_event(LOG_WARNING, "scratch-kept reason=\"%s\"", err.text);
+        }
+        free(daemon->scratch);
+    }
     if (daemon->lock_fd >= 0) {
         close(daemon->lock_fd);
     }

@@ -33,7 +33,7 @@
 #define DRAIN_MS 1000  // from the process's end until its pipes no longer matter
 #define STUCK_MS 10000 // from SIGKILL until the process counts as stuck
 
-int children_create(struct children **ret, uv_loop_t *loop, const char *path,
+int children_create(struct children **ret, uv_loop_t *loop, const char *path, const char *scratch,
                     struct cgroups *cgroups, struct err *err)
 {
     if (access(path, X_OK) != 0) {
@@ -47,7 +47,7 @@ int children_create(struct children **ret, uv_loop_t *loop, const char *path,
     children->loop = loop;
     children->path = xstrdup(path);
     children->cgroups = cgroups;
-    children->environment = environment_create();
+    children->environment = environment_create(scratch);
     *ret = children;
     return 0;
 }

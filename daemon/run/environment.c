@@ -21,15 +21,20 @@ static bool passes_on(const char *variable)
     return false;
 }
 
-char **environment_create(void)
+char **environment_create(const char *scratch)
 {
     char **environment = xcalloc(VARIABLE_MAX + 1, sizeof(*environment));
     size_t count = 0;
 
-    for (char **variable = environ; *variable && count < VARIABLE_MAX - 1; variable++) {
-        if (passes_on(*variable)) {
+    for (char **variable = environ; variable && *variable && count < VARIABLE_MAX - 2; variable++) {
+        bool replaced = scratch && strncmp(*variable, "TMPDIR=", 7) == 0;
+
+        if (passes_on(*variable) && !replaced) {
             environment[count++] = xstrdup(*variable);
         }
+    }
+    if (scratch) {
+        environment[count++] = xasprintf("TMPDIR=%s", scratch);
     }
     environment[count] = xstrdup("LC_ALL=C");
     return environment;

@@ -47,11 +47,11 @@ struct executor {
     struct executor_end end; // filled until on_end
 };
 
-int executors_create(struct executors **ret, uv_loop_t *loop, const char *path,
+int executors_create(struct executors **ret, uv_loop_t *loop, const char *path, const char *scratch,
                      struct cgroups *cgroups, struct err *err)
 {
     struct children *children;
-    int rc = children_create(&children, loop, path, cgroups, err);
+    int rc = children_create(&children, loop, path, scratch, cgroups, err);
 
     if (rc == 0) {
         *ret = xcalloc(1, sizeof(**ret));

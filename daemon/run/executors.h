@@ -51,7 +51,7 @@ struct executor_config {
 
 // As children_create.
 MUST_CHECK int executors_create(struct executors **ret, uv_loop_t *loop, const char *path,
-                                struct cgroups *cgroups, struct err *err);
+                                const char *scratch, struct cgroups *cgroups, struct err *err);
 // No process may be left. NULL is fine.
 void executors_free(struct executors *executors);
 // The number of processes, idle ones included.

@@ -196,7 +196,7 @@ pids+=($!)
 victim=$!
 begun() { ls tmp/kcast-local-$victim.*/daemon/ledger.db; } >/dev/null 2>&1
 within 60 begun || complain "--local does not begin"
-compiles() { [ -n "$(find tmp -maxdepth 2 -name 'kcast-compile.*')" ]; }
+compiles() { [ -n "$(find tmp -maxdepth 4 -name 'kcast-compile.*')" ]; }
 within 60 compiles || complain "--local does not compile in its temporary folder"
 mkdir "tmp/kcast-local-$$.theirs" tmp/kcast-local-x tmp/other # of a process that runs, and names of others
 kill -9 $victim
@@ -223,6 +223,27 @@ for signal in INT KILL; do
     within 20 gone || complain "after SIG$signal compilers go on: $(cat left)"
     orphans() { ! pgrep -f -- "--state=$work/tmp/kcast-local-$slow" >/dev/null; }
     within 20 orphans || complain "after SIG$signal a private program goes on"
+done
+# A daemon of one's own keeps the files of compilations in its state, and leaves none there.
+written=none # by the daemon before; the next one takes the job up again
+for signal in KILL TERM; do
+    : >own.log # so that what the one before has said is not taken for this one's
+    "$bin/kcastd" --listen tcp://127.0.0.1:0 --state own --sandbox off >own.log 2>&1 &
+    pids+=($!)
+    own=$!
+    serves() { grep -q ' ready url=' own.log; }
+    within 60 serves || complain "kcastd does not start: $(cat own.log)"
+    [ ! -e "$written" ] || complain "a new start leaves $written"
+    "$bin/kcast" --pool "$(sed -n 's/.* ready url=\([^ ]*\).*/\1/p' own.log)" -q measure "$scan" slow.c >out 2>&1 &
+    pids+=($!)
+    asks=$!
+    writes() { written=$(find own/scratch -name 'candidate.c' -o -name 'slow.c') && [ -n "$written" ]; }
+    within 60 writes || complain "the compilation does not begin: $(cat out)"
+    kill -$signal $own
+    wait $own 2>/dev/null
+    kill $asks 2>/dev/null # where it still waits for the daemon
+    wait $asks 2>/dev/null
+    [ $signal = KILL ] || [ ! -e own/scratch ] || complain "a daemon that was stopped leaves $(find own/scratch)"
 done
 for program in kcastd kcast-worker; do # whose parent has ended before they could ask to end with it
     KCAST_PARENT=1 "$bin/$program" --listen tcp://127.0.0.1:0 --state early --parent-death >out 2>&1

@@ -281,7 +281,8 @@ static void run_probe(struct cgroup_fixture *fixture, struct outcome *outcome)
 
     assert_int_equal(uv_loop_init(&loop), 0);
     struct executors *pool = NULL;
-    assert_int_equal(executors_create(&pool, &loop, exec, fixture->cgroups, &fixture->err), 0);
+    assert_int_equal(executors_create(&pool, &loop, exec, NULL, fixture->cgroups, &fixture->err),
+                     0);
     struct executor *executor;
     struct bytes nothing = {0};
     assert_int_equal(executor_start(&executor, pool, &config, &nothing, &fixture->err), 0);

@@ -48,7 +48,7 @@ static int set_up(void **state)
     assert_true(fputs(script, file) >= 0);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(chmod(f->path, 0700), 0);
-    assert_int_equal(children_create(&f->children, &f->loop, f->path, NULL, NULL), 0);
+    assert_int_equal(children_create(&f->children, &f->loop, f->path, NULL, NULL, NULL), 0);
     *state = f;
     return 0;
 }
@@ -255,7 +255,7 @@ static void a_program_that_cannot_be_run_is_found_at_once(void **state)
 
     assert_int_equal(chmod(f->path, 0600), 0);
     struct children *children = NULL;
-    assert_int_equal(children_create(&children, &f->loop, f->path, NULL, NULL), ERR_SYSTEM);
+    assert_int_equal(children_create(&children, &f->loop, f->path, NULL, NULL, NULL), ERR_SYSTEM);
     assert_null(children);
 }
 

@@ -65,7 +65,7 @@ static void secrets_and_preloads_stay_with_the_daemon(void **state)
     for (size_t i = 0; i < ARRAY_LEN(passed); i++) {
         assert_int_equal(setenv(passed[i], passed[i], 1), 0);
     }
-    char **environment = environment_create();
+    char **environment = environment_create(NULL);
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
         assert_null(find(environment, kept[i]));
     }
@@ -80,18 +80,31 @@ static void the_locale_is_c_whatever_the_daemons_is(void **state)
 {
     (void)state;
     assert_int_equal(setenv("LC_ALL", "de_DE.UTF-8", 1), 0);
-    char **environment = environment_create();
+    char **environment = environment_create(NULL);
     assert_string_equal(find(environment, "LC_ALL"), "C");
     assert_int_equal(count(environment), 1);
     environment_free(environment);
     environment_free(NULL);
 }
 
+static void temporary_files_go_where_the_daemon_wants_them(void **state)
+{
+    (void)state;
+    for (int theirs = 0; theirs < 2; theirs++) {
+        char **environment = environment_create("/of/the/daemon");
+
+        assert_string_equal(find(environment, "TMPDIR"), "/of/the/daemon");
+        assert_int_equal(count(environment), 2);
+        environment_free(environment);
+        assert_int_equal(setenv("TMPDIR", "/of/the/user", 1), 0);
+    }
+}
+
 static void it_is_a_copy_that_later_changes_do_not_reach(void **state)
 {
     (void)state;
     assert_int_equal(setenv("PATH", "/before", 1), 0);
-    char **environment = environment_create();
+    char **environment = environment_create(NULL);
     assert_int_equal(setenv("PATH", "/afterwards", 1), 0);
     assert_string_equal(find(environment, "PATH"), "/before");
     assert_int_equal(unsetenv("PATH"), 0);
@@ -108,7 +121,7 @@ static void more_variables_than_there_is_room_for_still_leave_a_locale(void **st
         (void)snprintf(name, sizeof(name), "KCAST_%d", i);
         assert_int_equal(setenv(name, "", 1), 0);
     }
-    char **environment = environment_create();
+    char **environment = environment_create(NULL);
     assert_in_range(count(environment), 32, 64);
     assert_string_equal(find(environment, "LC_ALL"), "C");
     environment_free(environment);
@@ -120,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(secrets_and_preloads_stay_with_the_daemon),
         TEST(the_locale_is_c_whatever_the_daemons_is),
+        TEST(temporary_files_go_where_the_daemon_wants_them),
         TEST(it_is_a_copy_that_later_changes_do_not_reach),
         TEST(more_variables_than_there_is_room_for_still_leave_a_locale),
     };

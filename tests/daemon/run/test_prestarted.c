@@ -37,7 +37,7 @@ static int set_up(void **state)
     (void)unsetenv("KCAST_FAKE_START");
     (void)unsetenv("KCAST_FAKE_LOG");
     assert_int_equal(uv_loop_init(&f->loop), 0);
-    assert_int_equal(children_create(&f->children, &f->loop, path, NULL, NULL), 0);
+    assert_int_equal(children_create(&f->children, &f->loop, path, NULL, NULL, NULL), 0);
     clock_fake_init(&f->clock, 1000 * NS_PER_S);
     f->prestarted_set = prestarted_set_create(f->children, &f->clock);
     free(path);
@@ -389,7 +389,7 @@ static void one_that_does_not_become_ready_is_told(void **state)
     prestarted_set_free(
         f->prestarted_set); // because the environment is copied when the children are created
     children_free(f->children);
-    assert_int_equal(children_create(&f->children, &f->loop, path, NULL, NULL), 0);
+    assert_int_equal(children_create(&f->children, &f->loop, path, NULL, NULL, NULL), 0);
     f->prestarted_set = prestarted_set_create(f->children, &f->clock);
     struct question question = {0};
     ask(f, &question, config_of("a", false), "");

@@ -72,7 +72,7 @@ static void begin(struct fixture *f)
     service_pair_init(&f->pair);
     add_devices(f);
     assert_int_equal(ledger_open(&f->ledger, path, 0, NULL), 0);
-    assert_int_equal(executors_create(&f->executors, &f->pair.loop, exec, NULL, NULL), 0);
+    assert_int_equal(executors_create(&f->executors, &f->pair.loop, exec, NULL, NULL, NULL), 0);
     f->parts = (struct daemon_parts){
         .loop = &f->pair.loop,
         .clock = &clock_system,

@@ -34,7 +34,7 @@ void runs_open_executors(struct runs_fixture *f)
     char *path = program_support_path("fake_exec");
     struct err err = ERR_INIT;
 
-    if (executors_create(&f->executors, &f->loop, path, NULL, &err) != 0) {
+    if (executors_create(&f->executors, &f->loop, path, NULL, NULL, &err) != 0) {
         fail_msg("%s", err.text);
     }
     free(path);
