@@ -20,9 +20,9 @@ struct children; // all processes of one daemon
 #define CHILD_HEAD_MAX 8     // bytes that may be written in front of a body
 
 // path is the program, kcast-exec. Each child gets a control group of its own in cgroups, which the
-// caller owns and which outlives the children; NULL means no control groups. scratch: folder for the
-// children's temporary files, as environment_create has it. Makes this process the reaper of
-// orphaned descendants. ERR_SYSTEM when the program cannot be run.
+// caller owns and which outlives the children; NULL means no control groups. scratch is the folder
+// for the children's temporary files, as environment_create has it. Makes this process the reaper
+// of orphaned descendants. ERR_SYSTEM when the program cannot be run.
 MUST_CHECK int children_create(struct children **ret, uv_loop_t *loop, const char *path,
                                const char *scratch, struct cgroups *cgroups, struct err *err);
 // No child may be left. NULL is fine.

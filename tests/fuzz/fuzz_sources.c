@@ -58,8 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (once.len > 2 * strlen(text) + 2) {
         abort();
     }
-    // Normalising may leave a stray backslash in front of a line end, which the next pass joins, and
-    // may bring together what then looks like a cubin, whose text is another kind of text.
+    // Normalising may leave a stray backslash in front of a line end, which the next pass joins,
+    // and may bring together what then looks like a cubin, whose text is another kind of text.
     bool same_kind = (candidate_form(text, strlen(text)) == FORM_CUBIN) ==
                      (candidate_form(strbuf_text(&once), once.len) == FORM_CUBIN);
     if (!strchr(text, '\\') && same_kind &&
