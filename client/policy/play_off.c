@@ -7,6 +7,7 @@
 #include "client/run/improvement.h"
 #include "proto/verdict.h"
 #include <math.h>
+#include <string.h>
 
 #define WIDEN                                                                                      \
     1.18 // two-sided normal quantiles: that of 0.05 / (4 games * 7 pairs) over that of 0.05 / 6
@@ -78,18 +79,31 @@ size_t play_off_choose(const struct run_state *run_state, size_t most,
 
 // ---- standings ----
 
+struct games {
+    const struct run_game *game;
+    size_t count;
+};
+
+// The games of the latest play-off.
+static struct games games_of(const struct run_state *run_state)
+{
+    size_t first = run_state->first_game;
+    return (struct games){.game = run_state->game ? run_state->game + first : NULL,
+                          .count = run_state->game_count - first};
+}
+
 // What the games of a pair say of the first one's speed over the second's.
 struct pair {
     unsigned games;
     double log2, lo, hi; // NaN without a result
 };
 
-static struct pair pair_of(const struct run_state *run_state, uint64_t first, uint64_t second)
+static struct pair pair_of(const struct games *games, uint64_t first, uint64_t second)
 {
     struct pair pair = {.log2 = NAN, .lo = NAN, .hi = NAN};
     double weights = 0, sum = 0;
-    for (size_t i = run_state->first_game; i < run_state->game_count; i++) {
-        const struct run_game *game = &run_state->game[i];
+    for (size_t i = 0; i < games->count; i++) {
+        const struct run_game *game = &games->game[i];
         bool forth = game->candidate == first && game->against == second;
         bool back = game->candidate == second && game->against == first;
         const struct estimate *speedup = game->result ? game->result->speedup : NULL;
@@ -113,10 +127,10 @@ static struct pair pair_of(const struct run_state *run_state, uint64_t first, ui
 }
 
 // Whether the contestant was not correct in one of its games.
-static bool has_failed(const struct run_state *run_state, uint64_t candidate)
+static bool has_failed(const struct games *games, uint64_t candidate)
 {
-    for (size_t i = run_state->first_game; i < run_state->game_count; i++) {
-        const struct run_game *game = &run_state->game[i];
+    for (size_t i = 0; i < games->count; i++) {
+        const struct run_game *game = &games->game[i];
         if (game->candidate == candidate && game->result &&
             !verdict_is_ratio(game->result->verdict)) {
             return true;
@@ -138,11 +152,11 @@ static enum play_off_place place_of(const struct play_off_contestant *one)
 }
 
 // Fills in what the games against the leader say.
-static void compare(const struct run_state *run_state, const struct play_off *play_off,
+static void compare(const struct games *games, const struct play_off *play_off,
                     struct play_off_contestant *one)
 {
     struct pair pair =
-        pair_of(run_state, one->candidate, play_off->contestant[play_off->leader].candidate);
+        pair_of(games, one->candidate, play_off->contestant[play_off->leader].candidate);
     one->games = pair.games;
     one->log2 = pair.log2;
     one->lo = pair.lo;
@@ -151,7 +165,7 @@ static void compare(const struct run_state *run_state, const struct play_off *pl
 
 // Places everyone who is not out against the leader. Returns the one that is told to be faster by
 // most; count when nobody is.
-static size_t place_all(const struct run_state *run_state, struct play_off *play_off)
+static size_t place_all(const struct games *games, struct play_off *play_off)
 {
     size_t faster = play_off->count;
     for (size_t i = 0; i < play_off->count; i++) {
@@ -160,7 +174,7 @@ static size_t place_all(const struct run_state *run_state, struct play_off *play
             one->place == PLAY_OFF_FAILED) {
             continue;
         }
-        compare(run_state, play_off, one);
+        compare(games, play_off, one);
         one->place = place_of(one);
         if (one->place == PLAY_OFF_LEADS &&
             (faster == play_off->count || one->log2 > play_off->contestant[faster].log2)) {
@@ -170,14 +184,15 @@ static size_t place_all(const struct run_state *run_state, struct play_off *play
     return faster;
 }
 
-void play_off_standings(const struct run_state *run_state, struct play_off *ret)
+// Where the play-off stood after these games.
+static void place_after(const struct run_play_off *event, const struct games *games,
+                        struct play_off *ret)
 {
-    const struct run_play_off *event = &run_state->play_off;
     *ret = (struct play_off){
         .count = event->candidates_count < PLAY_OFF_MAX ? event->candidates_count : PLAY_OFF_MAX};
     ret->leader = ret->count;
     for (size_t i = 0; i < ret->count; i++) {
-        bool failed = has_failed(run_state, event->candidates[i]);
+        bool failed = has_failed(games, event->candidates[i]);
         ret->contestant[i] =
             (struct play_off_contestant){.candidate = event->candidates[i],
                                          .place = failed ? PLAY_OFF_FAILED : PLAY_OFF_OPEN,
@@ -193,33 +208,77 @@ void play_off_standings(const struct run_state *run_state, struct play_off *ret)
         }
         ret->leader = next;
         ret->contestant[next].place = PLAY_OFF_LEADS;
-        next = place_all(run_state, ret);
+        next = place_all(games, ret);
     }
     for (size_t i = 0; i < ret->count && ret->leader < ret->count; i++) {
-        compare(run_state, ret, &ret->contestant[i]); // also of those who lost to another one
+        compare(games, ret, &ret->contestant[i]); // also of those who lost to another one
     }
 }
 
-bool play_off_next(const struct run_state *run_state, const struct play_off *play_off,
-                   uint64_t *ret_candidate, uint64_t *ret_against)
+void play_off_standings(const struct run_state *run_state, struct play_off *ret)
+{
+    struct games games = games_of(run_state);
+    place_after(&run_state->play_off, &games, ret);
+}
+
+// ---- rounds ----
+
+static struct play_off_game game_against(const struct play_off *play_off, size_t contestant)
+{
+    uint64_t one = play_off->contestant[contestant].candidate,
+             leader = play_off->contestant[play_off->leader].candidate;
+    bool swapped = play_off->contestant[contestant].games % 2 == 1;
+    return swapped ? (struct play_off_game){.candidate = leader, .against = one}
+                   : (struct play_off_game){.candidate = one, .against = leader};
+}
+
+// The contestant of the next game among those that are not in the round yet; count when none is
+// left.
+static size_t next_of_round(const struct play_off *play_off, const bool in_round[PLAY_OFF_MAX])
 {
     size_t next = play_off->count;
     for (size_t i = 0; i < play_off->count; i++) {
         const struct play_off_contestant *one = &play_off->contestant[i];
-        if (one->place == PLAY_OFF_OPEN &&
+        if (one->place == PLAY_OFF_OPEN && !in_round[i] &&
             (next == play_off->count || one->games < play_off->contestant[next].games)) {
             next = i;
         }
     }
-    if (next == play_off->count || run_state->has_played_off) {
-        return false;
+    return next;
+}
+
+// The games of the round that follows these standings, `most` at most.
+static size_t make_round(const struct play_off *play_off, uint64_t most,
+                         struct play_off_game ret[static PLAY_OFF_MAX])
+{
+    bool in_round[PLAY_OFF_MAX] = {false};
+    size_t count = 0, next;
+    while (count < most && (next = next_of_round(play_off, in_round)) < play_off->count) {
+        in_round[next] = true;
+        ret[count++] = game_against(play_off, next);
     }
-    uint64_t one = play_off->contestant[next].candidate,
-             leader = play_off->contestant[play_off->leader].candidate;
-    bool swapped = play_off->contestant[next].games % 2 == 1;
-    *ret_candidate = swapped ? leader : one;
-    *ret_against = swapped ? one : leader;
-    return true;
+    return count;
+}
+
+size_t play_off_due(const struct run_state *run_state,
+                    struct play_off_game ret[static PLAY_OFF_MAX])
+{
+    uint64_t devices = run_state->started.pool_devices;
+    struct games all = games_of(run_state), before = {.game = all.game};
+    size_t count = 0, played = all.count; // of the round that follows `before`
+    if (run_state->has_played_off) {
+        return 0;
+    }
+    do { // the rounds so far
+        struct play_off play_off;
+        before.count += count;
+        played -= count;
+        place_after(&run_state->play_off, &before, &play_off);
+        count = make_round(&play_off, devices > 1 ? devices : 1, ret);
+    } while (count > 0 && played >= count);
+    size_t due = count > played ? count - played : 0;
+    memmove(ret, ret + count - due, due * sizeof(*ret));
+    return due;
 }
 
 // ---- words ----

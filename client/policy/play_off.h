@@ -1,7 +1,9 @@
-// The play-off that ends a search: the best candidates are measured against each other, one pair at
-// a time, until they part or tie. The leader is the incumbent at first. Everyone else plays against
-// the leader; who is told to be faster takes the lead, who is told to be slower is out. What
-// several games of a pair say is put together, weighted by their precision. Called by the pipeline,
+// The play-off that ends a search: the best candidates are measured against each other, in pairs,
+// until they part or tie. The leader is the incumbent at first. Everyone else plays against the
+// leader; who is told to be faster takes the lead, who is told to be slower is out. What several
+// games of a pair say is put together, weighted by their precision. Games are played in rounds, of
+// as many games as the search began with devices, so that these play side by side; who leads is
+// settled between rounds. Called by the pipeline,
 // by summaries and by reports. Pure functions of the run state.
 #ifndef CLIENT_POLICY_PLAY_OFF_H
 #define CLIENT_POLICY_PLAY_OFF_H
@@ -51,10 +53,15 @@ size_t play_off_choose(const struct run_state *run_state, size_t most,
 // Where the play-off of the run stands, from its games so far.
 void play_off_standings(const struct run_state *run_state, struct play_off *ret);
 
-// The next game: who is measured, and against whom. The two change places from game to game. False:
-// everything is decided.
-bool play_off_next(const struct run_state *run_state, const struct play_off *play_off,
-                   uint64_t *ret_candidate, uint64_t *ret_against);
+struct play_off_game {
+    uint64_t candidate, against; // who is measured, and against whom
+};
+
+// The games of the round under way that have no outcome yet, in the order in which their outcomes
+// are to be recorded: of those that are not told apart from the leader the ones with the fewest
+// games. A pair changes places from game to game. Returns how many; 0: everything is decided.
+size_t play_off_due(const struct run_state *run_state,
+                    struct play_off_game ret[static PLAY_OFF_MAX]);
 
 // Appends one sentence about the play-off, without a full stop. Nothing when there was none.
 void play_off_describe(const struct run_state *run_state, struct strbuf *out);

@@ -369,6 +369,7 @@ void pipeline_free(struct pipeline *p)
     pipeline_clear_screening(p);
     pipeline_clear_look_back(p);
     pipeline_clear_survey(p);
+    pipeline_clear_play_off(p);
     risk_free(p->risk);
     problem_free(p->problem);
     warm_free(p->warm);

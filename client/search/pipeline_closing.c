@@ -181,25 +181,35 @@ static void on_retold(void *owner, bool ok, uint64_t rows)
     }
 }
 
-// Tells the worker the outcomes of the audits: of candidates that were passed over earlier, one by
-// one, since others after them were told long ago. Returns whether all were sent.
+// Whether the candidate, which need not exist, is an audit that was drawn and has an outcome.
+static bool is_drawn_outcome(const struct pipeline *p, uint64_t id)
+{
+    return id <= p->run_state->candidate_count && candidate_of(p, id)->decided.draw > 0 &&
+           candidate_of(p, id)->result;
+}
+
+// Tells the worker the outcomes of the audits, of those that follow one another at once: between
+// candidates that were passed over earlier are others that were told long ago. Returns whether all
+// were sent.
 static bool tell(struct pipeline *p)
 {
     uint64_t count = p->run_state->candidate_count;
-    while (p->retold < count && (candidate_of(p, p->retold + 1)->decided.draw == 0 ||
-                                 !candidate_of(p, p->retold + 1)->result)) {
-        p->retold++;
-    }
     if (p->forecasts->busy) {
         return false;
     }
-    if (p->retold < count) {
+    while (p->retold < count && !is_drawn_outcome(p, p->retold + 1)) {
         p->retold++;
-        p->told_at = pipeline_now(p);
-        p->forecasts->tell(p->forecasts, p->run_state, p->retold - 1, p->retold, on_retold, p);
-        return false;
     }
-    return true;
+    if (p->retold == count) {
+        return true;
+    }
+    uint64_t after = p->retold;
+    while (is_drawn_outcome(p, p->retold + 1)) {
+        p->retold++;
+    }
+    p->told_at = pipeline_now(p);
+    p->forecasts->tell(p->forecasts, p->run_state, after, p->retold, on_retold, p);
+    return false;
 }
 
 // ---- all of it ----

@@ -32,8 +32,8 @@ static int begin(struct pipeline *p, bool *ret_any, struct err *err)
     return pipeline_append(p, RUN_PLAY_OFF, &event, err);
 }
 
-// Whether one more game fits into what is left of the budget.
-static bool is_affordable(const struct pipeline *p)
+// Whether one more game fits into what is left of the budget, beside those that are being played.
+static bool is_affordable(const struct pipeline *p, size_t playing)
 {
     const struct run_state *run_state = p->run_state;
     double games = (double)(run_state->game_count - run_state->first_game);
@@ -44,28 +44,73 @@ static bool is_affordable(const struct pipeline *p)
     double all = (double)(run_state->measured + run_state->records);
     double mean = games > 0 ? run_state->play_off_seconds / games : all > 0 ? others / all : 0;
     double most = run_state->play_off.seconds_max;
-    return isnan(most) || run_state->play_off_seconds + mean <= most;
+    double expected = mean * (double)(playing + 1);
+    return isnan(most) || run_state->play_off_seconds + expected <= most;
+}
+
+// ---- games ----
+
+static uint64_t next_number(const struct pipeline *p)
+{
+    return p->run_state->game_count - p->run_state->first_game + 1;
+}
+
+// The game with this number, 0: a place that is free; NULL when there is none.
+static struct playing *find_playing(struct pipeline *p, uint64_t number)
+{
+    for (size_t i = 0; i < PLAY_OFF_MAX; i++) {
+        if (p->playing[i].number == number) {
+            return &p->playing[i];
+        }
+    }
+    return NULL;
+}
+
+static size_t count_playing(const struct pipeline *p)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < PLAY_OFF_MAX; i++) {
+        count += p->playing[i].number != 0;
+    }
+    return count;
+}
+
+// Records the games that have an outcome, in their order, up to the first that has none.
+static int record_games(struct pipeline *p, struct err *err)
+{
+    struct playing *playing;
+    while ((playing = find_playing(p, next_number(p))) && playing->outcome) {
+        struct job_ref job = playing->job;
+        struct run_game event = *playing->outcome;
+        free(playing->outcome);
+        *playing = (struct playing){.number = 0};
+        int rc = pipeline_append(p, RUN_GAME, &event, err);
+        if (rc != 0) {
+            return rc;
+        }
+        p->jobs->ack(p->jobs, job);
+    }
+    return 0;
 }
 
 static void on_game(void *owner, uint64_t number, struct job_ref ref, struct job_info *info,
                     const struct err *error)
 {
     struct pipeline *p = owner;
-    uint64_t candidate = p->playing.candidate;
+    struct playing *playing = find_playing(p, number);
     if (error) {
         err_set(&p->failure, error->code, "job g%llu: %s", (unsigned long long)number, error->text);
         return;
     }
     const char *url = p->jobs->where(p->jobs, ref);
     struct run_game event = {.game = number,
-                             .candidate = candidate,
-                             .against = p->playing.against,
+                             .candidate = playing->game.candidate,
+                             .against = playing->game.against,
                              .job = ref.job,
                              .pool = url ? xstrdup(url) : NULL,
-                             .times = pipeline_times(p, candidate, info),
+                             .times = pipeline_times(p, playing->game.candidate, info),
                              .result = info->result};
     info->result = NULL;
-    p->playing = (struct playing){.game = 0};
     if (!event.result) {
         event.reason =
             xasprintf("the daemon gave the job up (%s): %.2000s", job_state_name(info->state),
@@ -75,31 +120,56 @@ static void on_game(void *owner, uint64_t number, struct job_ref ref, struct job
         free(event.result->compiled);
         event.result->compiled = NULL;
     }
-    if (pipeline_append(p, RUN_GAME, &event, &p->failure) == 0) {
-        p->jobs->ack(p->jobs, ref);
-    }
+    playing->outcome = xmemdup(&event, sizeof(event));
+    playing->job = ref;
+    (void)!record_games(p, &p->failure);
 }
 
-static void play(struct pipeline *p, uint64_t candidate, uint64_t against)
+static void play(struct pipeline *p, uint64_t number, const struct play_off_game *game)
 {
     struct job_spec spec;
     char key[64];
-    p->playing = (struct playing){.game = p->run_state->game_count - p->run_state->first_game + 1,
-                                  .candidate = candidate,
-                                  .against = against};
-    pipeline_job_spec(p, candidate, JOB_MEASURE, &spec);
-    spec.baseline = candidate_of(p, against)->proposed.source;
+    *find_playing(p, 0) = (struct playing){.number = number, .game = *game};
+    pipeline_job_spec(p, game->candidate, JOB_MEASURE, &spec);
+    spec.baseline = candidate_of(p, game->against)->proposed.source;
     spec.fresh = true;
-    spec.repeat = p->playing.game;
+    spec.repeat = number;
     if (p->run_state->extensions == 0) {
-        snprintf(key, sizeof(key), "g%llu", (unsigned long long)p->playing.game);
+        snprintf(key, sizeof(key), "g%llu", (unsigned long long)number);
     } else { // an earlier play-off has used these keys
         snprintf(key, sizeof(key), "g%llu.%llu", (unsigned long long)p->run_state->extensions,
-                 (unsigned long long)p->playing.game);
+                 (unsigned long long)number);
     }
-    p->candidate_jobs[candidate - 1].submitted_at = pipeline_now(p);
-    p->jobs->submit(p->jobs, key, &spec, 0, on_game, p, p->playing.game);
+    p->candidate_jobs[game->candidate - 1].submitted_at = pipeline_now(p);
+    p->jobs->submit(p->jobs, key, &spec, 0, on_game, p, number);
 }
+
+// Plays what is due and not being played yet, as far as the budget goes.
+static void play_due(struct pipeline *p, const struct play_off_game *due, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t number = next_number(p) + i;
+        if (find_playing(p, number)) {
+            continue;
+        }
+        if (!is_affordable(p, count_playing(p))) {
+            return;
+        }
+        play(p, number, &due[i]);
+    }
+}
+
+void pipeline_clear_play_off(struct pipeline *p)
+{
+    for (size_t i = 0; i < PLAY_OFF_MAX; i++) {
+        if (p->playing[i].outcome) {
+            message_clear(&run_game_message, p->playing[i].outcome);
+            free(p->playing[i].outcome);
+        }
+    }
+}
+
+// ---- the end ----
 
 // Makes the winner the incumbent.
 static int crown(struct pipeline *p, uint64_t winner, struct err *err)
@@ -167,24 +237,26 @@ static bool wants_replication(const struct pipeline *p, const struct play_off *p
     return !leader->record && !leader->given_up;
 }
 
-// Plays the next game or ends it all.
+// Plays the next games or ends it all.
 static int go_on(struct pipeline *p, struct err *err)
 {
     struct play_off play_off;
-    uint64_t candidate, against;
-    play_off_standings(p->run_state, &play_off);
-    bool left = play_off_next(p->run_state, &play_off, &candidate, &against);
-    if (left && !p->cut && is_affordable(p)) {
-        play(p, candidate, against);
+    struct play_off_game due[PLAY_OFF_MAX];
+    size_t count = play_off_due(p->run_state, due);
+    if (!p->cut) {
+        play_due(p, due, count);
+    }
+    if (count_playing(p) > 0) {
         return 0;
     }
+    play_off_standings(p->run_state, &play_off);
     if (!p->cut && wants_replication(p, &play_off)) {
         pipeline_replicate(p, play_off.contestant[play_off.leader].candidate);
         return 0;
     }
-    char *reason = !left    ? NULL
-                   : p->cut ? xstrdup(p->stop)
-                            : xstrdup("what was left of the budget of device-seconds is used");
+    char *reason = count == 0 ? NULL
+                   : p->cut   ? xstrdup(p->stop)
+                              : xstrdup("what was left of the budget of device-seconds is used");
     return finish(p, &play_off, reason, err);
 }
 
@@ -193,7 +265,7 @@ int pipeline_play_off(struct pipeline *p, bool *progress, bool *ret_over, struct
     const struct run_state *run_state = p->run_state;
     bool any = run_state->play_off.candidates_count > 0;
     *ret_over = (!any && (p->cut || run_state->started.play_off < 2)) || run_state->has_played_off;
-    if (*ret_over || p->playing.game != 0 || p->replicating != 0) {
+    if (*ret_over || p->replicating != 0) {
         return 0;
     }
     if (!any) {

@@ -6,6 +6,7 @@
 
 #include "client/forecast/forecast_request.h"
 #include "client/forecast/proposer.h"
+#include "client/policy/play_off.h"
 #include "client/policy/policy.h"
 #include "client/policy/risk.h"
 #include "client/policy/trust.h"
@@ -120,10 +121,12 @@ struct looking {
 
 struct survey;
 
-// A game of the play-off that is being played.
+// A game of the play-off that is being played, or was and waits for its turn to be recorded.
 struct playing {
-    uint64_t game; // its number; 0: none is
-    uint64_t candidate, against;
+    uint64_t number; // 0: none
+    struct play_off_game game;
+    struct run_game *outcome; // owned; NULL: it is being played
+    struct job_ref job;       // the job of that outcome
 };
 
 struct pipeline {
@@ -170,7 +173,7 @@ struct pipeline {
     double told_at;        // when that was sent; as asked_at
     uint64_t replicating;  // candidate that is being replicated; 0: none
     struct survey *survey; // under way (pipeline_survey.c); NULL: none is
-    struct playing playing; // of the play-off (pipeline_play_off.c)
+    struct playing playing[PLAY_OFF_MAX]; // a round of the play-off (pipeline_play_off.c)
     uint64_t retold;    // the worker was told the outcomes of audits 1 … this, drawn at the end
     bool cut;           // a time limit: what is under way is finished, and no more
     bool closed;        // nothing is left to do
@@ -451,6 +454,7 @@ double pipeline_play_off_share(const struct pipeline *p);
 // Does what is possible of the play-off. *ret_over: nothing is left of it, or there is none.
 MUST_CHECK int pipeline_play_off(struct pipeline *p, bool *progress, bool *ret_over,
                                  struct err *err);
+void pipeline_clear_play_off(struct pipeline *p);
 
 // ---- pipeline_measure.c ----
 

@@ -98,13 +98,11 @@ static void the_best_that_are_near_take_part(void **state)
 // Plays a whole play-off in which candidate i is faster than the baseline by strength[i - 1].
 static unsigned play(struct made *made, const double *strength, double half)
 {
-    struct play_off play_off;
-    uint64_t candidate, against;
-    play_off_standings(&made->run_state, &play_off);
-    while (play_off_next(&made->run_state, &play_off, &candidate, &against)) {
+    struct play_off_game due[PLAY_OFF_MAX];
+    while (play_off_due(&made->run_state, due) > 0) {
+        uint64_t candidate = due[0].candidate, against = due[0].against;
         assert_true(made->run_state.game_count < GAMES);
         add_game(made, candidate, against, strength[candidate - 1] - strength[against - 1], half);
-        play_off_standings(&made->run_state, &play_off);
     }
     return (unsigned)made->run_state.game_count;
 }
@@ -214,13 +212,13 @@ static void who_is_not_correct_again_is_out(void **state)
     made.game_result[1].verdict = VERDICT_CRASH; // the leader itself
     play_off_standings(&made.run_state, &play_off);
     assert_int_equal(play_off.contestant[play_off.leader].candidate, 3);
-    uint64_t candidate, against;
-    assert_false(play_off_next(&made.run_state, &play_off, &candidate, &against));
+    struct play_off_game due[PLAY_OFF_MAX];
+    assert_int_equal(play_off_due(&made.run_state, due), 0);
     add_game(&made, 3, 1, 0.1, 0.001);
     made.game_result[2].verdict = VERDICT_TIMEOUT;
     play_off_standings(&made.run_state, &play_off);
     assert_int_equal(play_off.leader, play_off.count);
-    assert_false(play_off_next(&made.run_state, &play_off, &candidate, &against));
+    assert_int_equal(play_off_due(&made.run_state, due), 0);
 }
 
 // A game that the daemon gave up says nothing and counts, so that the play-off ends.
@@ -235,11 +233,72 @@ static void games_without_a_result_end_too(void **state)
             (struct run_game){.game = i + 1, .candidate = 2, .against = 1};
     }
     struct play_off play_off;
-    uint64_t candidate, against;
+    struct play_off_game due[PLAY_OFF_MAX];
     play_off_standings(&made.run_state, &play_off);
     assert_int_equal(play_off.contestant[1].place, PLAY_OFF_TIED);
     assert_true(isnan(play_off.contestant[1].log2));
-    assert_false(play_off_next(&made.run_state, &play_off, &candidate, &against));
+    assert_int_equal(play_off_due(&made.run_state, due), 0);
+}
+
+static void as_many_games_are_due_as_there_are_devices(void **state)
+{
+    (void)state;
+    struct made made;
+    struct play_off_game due[PLAY_OFF_MAX];
+    for (size_t devices = 0; devices < 8; devices++) {
+        make(&made);
+        enter(&made, 5);
+        made.run_state.started.pool_devices = devices;
+        size_t count = devices == 0 ? 1 : devices < 4 ? devices : 4;
+        assert_int_equal(play_off_due(&made.run_state, due), count);
+        for (size_t i = 0; i < count; i++) {
+            assert_int_equal(due[i].candidate, i + 2);
+            assert_int_equal(due[i].against, 1);
+        }
+    }
+}
+
+// While the games of a round come in, those that are due are the others of that round, whoever
+// leads by now. The next round is against the new leader.
+static void a_round_is_played_to_its_end(void **state)
+{
+    (void)state;
+    struct made made;
+    struct play_off_game due[PLAY_OFF_MAX];
+    make(&made);
+    enter(&made, 5);
+    made.run_state.started.pool_devices = 4;
+    add_game(&made, 2, 1, -0.1, 0.003);
+    add_game(&made, 3, 1, 0.05, 0.003); // leads
+    assert_int_equal(play_off_due(&made.run_state, due), 2);
+    assert_int_equal(due[0].candidate, 4);
+    assert_int_equal(due[0].against, 1);
+    assert_int_equal(due[1].candidate, 5);
+    add_game(&made, 4, 1, 0.02, 0.003);
+    add_game(&made, 5, 1, -0.2, 0.003);
+    // Candidates 2 and 5 lost to an earlier leader, which is enough.
+    assert_int_equal(play_off_due(&made.run_state, due), 1);
+    assert_int_equal(due[0].candidate, 4);
+    assert_int_equal(due[0].against, 3);
+    made.run_state.has_played_off = true;
+    assert_int_equal(play_off_due(&made.run_state, due), 0);
+}
+
+// Rounds of any size name the same winner, and end.
+static void games_side_by_side_find_the_same_winner(void **state)
+{
+    (void)state;
+    static const double strength[] = {1, 0.95, 1.05, 1.02, 1.1, 0.8, 1.09, 0.99};
+    for (size_t devices = 1; devices <= 8; devices++) {
+        struct made made;
+        struct play_off play_off;
+        make(&made);
+        enter(&made, 8);
+        made.run_state.started.pool_devices = devices;
+        play(&made, strength, 0.003);
+        play_off_standings(&made.run_state, &play_off);
+        assert_int_equal(play_off.contestant[play_off.leader].candidate, 5);
+    }
 }
 
 int main(void)
@@ -252,6 +311,9 @@ int main(void)
         cmocka_unit_test(games_of_a_pair_are_put_together),
         cmocka_unit_test(who_is_not_correct_again_is_out),
         cmocka_unit_test(games_without_a_result_end_too),
+        cmocka_unit_test(as_many_games_are_due_as_there_are_devices),
+        cmocka_unit_test(a_round_is_played_to_its_end),
+        cmocka_unit_test(games_side_by_side_find_the_same_winner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

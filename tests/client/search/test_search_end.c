@@ -150,13 +150,70 @@ static void the_best_play_against_each_other(void **state)
     assert_true(fabs(all - run_state.device_seconds) < 1e-6); // games are paid for, too
     struct play_off play_off;
     play_off_standings(&run_state, &play_off);
-    uint64_t winner = run_state.played_off.winner, candidate, against;
+    struct play_off_game due[PLAY_OFF_MAX];
+    uint64_t winner = run_state.played_off.winner;
     assert_int_equal(winner, play_off.contestant[play_off.leader].candidate);
     assert_int_equal(winner, run_state_best(&run_state)->proposed.candidate);
     assert_int_equal(number_of(json_object_get(object, "best"), "candidate", NULL), winner);
-    assert_false(play_off_next(&run_state, &play_off, &candidate, &against));
+    assert_false(play_off_due(&run_state, due));
     assert_true(held <= run_state.play_off.seconds_max + 1e-9);
     run_state_release(&run_state);
+}
+
+static const struct run_game *same_games(const struct run_state *a, const struct run_state *b)
+{
+    assert_int_equal(a->game_count, b->game_count);
+    for (size_t i = 0; i < a->game_count; i++) {
+        const struct run_game *x = &a->game[i], *y = &b->game[i];
+        if (x->candidate != y->candidate || x->against != y->against || x->job == 0) {
+            return x;
+        }
+    }
+    return NULL;
+}
+
+// On four devices a round of games begins at once. They are recorded in their order, and a search
+// that is killed in the middle goes on there.
+static void games_are_played_side_by_side_on_several_devices(void **state)
+{
+    struct fixture *f = *state, many = *f;
+    char *path = run_path(f, "side"), *killed = run_path(f, "side-killed");
+    const char *argument[] = {"search", f->problem, "--run",      path,         "--seed",
+                              "5",      "--policy", "all",        "--strategy", "best-of-n",
+                              "--json", "--quiet",  "--play-off", "5",          NULL};
+    struct run_state expected;
+    fake_start_as(&many.fake, 7, own_url(), // every other device is drained
+                  &(struct fake_behaviour){.devices = 7, .compile_slots = 64, .measure_ms = 20});
+    expect(&many, 0, NULL, argument);
+    load(&expected, path);
+    assert_int_equal(expected.started.pool_devices, 4);
+    size_t players = expected.play_off.candidates_count;
+    assert_in_range(players, 3, 5);
+    assert_true(expected.has_played_off && expected.game_count >= players - 1);
+    for (size_t i = 0; i + 1 < players; i++) {
+        assert_int_equal(expected.game[i].against, expected.play_off.candidates[0]);
+        assert_true(expected.game[i].times->submitted < expected.game[0].times->answered);
+    }
+    argument[3] = killed;
+    for (uint64_t back = 1; back < expected.game_count + 2; back += 2) {
+        char fault[32];
+        struct run_state run_state;
+        (void)snprintf(fault, sizeof(fault), "event:%llu",
+                       (unsigned long long)(expected.last_sequence - back));
+        forget(&many);
+        expect(&many, -SIGKILL, fault, argument);
+        resume(&many, 0, killed);
+        load(&run_state, killed);
+        assert_same_decisions(&expected, &run_state, fault);
+        assert_null(same_games(&expected, &run_state));
+        assert_int_equal(run_state.played_off.winner, expected.played_off.winner);
+        run_state_release(&run_state);
+        (void)unlink(killed);
+    }
+    run_state_release(&expected);
+    fake_stop(&many.fake);
+    free(path);
+    free(killed);
 }
 
 static void a_play_off_can_be_left_out(void **state)
@@ -210,6 +267,7 @@ int main(void)
         cmocka_unit_test(every_candidate_is_in_one_row),
         cmocka_unit_test(trusted_candidates_are_drawn_where_nothing_is_screened),
         cmocka_unit_test(the_best_play_against_each_other),
+        cmocka_unit_test(games_are_played_side_by_side_on_several_devices),
         cmocka_unit_test(a_play_off_can_be_left_out),
         cmocka_unit_test(a_play_off_keeps_to_its_share_of_the_budget),
         cmocka_unit_test(without_probabilities_nothing_is_said_of_the_rest),
