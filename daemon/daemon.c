@@ -276,19 +276,16 @@ static int open_state(struct daemon *daemon, struct err *err)
 }
 
 // Makes the folder for temporary files of compilations without a sandbox; with one they are in
-// memory. Empties it: a compilation that was killed has removed nothing.
+// memory. What a compilation that was killed has left there goes.
 static int open_scratch(struct daemon *daemon, struct err *err)
 {
-    if (!daemon->config.sandbox_off) {
-        return 0;
-    }
     char *path = xasprintf("%s/scratch", daemon->config.state_dir);
-    int rc = file_remove_tree(path, err);
+    int rc = 0;
 
-    rc = rc == 0 ? file_make_dirs(path, err) : rc;
-    daemon->scratch = rc == 0 ? realpath(path, NULL) : NULL; // kcast-exec may work elsewhere
-    if (rc == 0 && !daemon->scratch) {
-        rc = err_set_errno(err, ERR_SYSTEM, errno, "%s", path);
+    daemon_remove_scratch(path);
+    if (daemon->config.sandbox_off && (rc = file_make_dirs(path, err)) == 0) {
+        daemon->scratch = realpath(path, NULL); // kcast-exec may work elsewhere
+        rc = daemon->scratch ? 0 : err_set_errno(err, ERR_SYSTEM, errno, "%s", path);
     }
     free(path);
     return rc;

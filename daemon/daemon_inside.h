@@ -47,4 +47,8 @@ struct daemon {
     struct err error;        // why the daemon ends; no code after daemon_stop
 };
 
+// Removes the folder for temporary files, if there is one. What cannot be removed is logged, and
+// stays until the next start.
+void daemon_remove_scratch(const char *path);
+
 #endif

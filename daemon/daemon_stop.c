@@ -121,6 +121,15 @@ void daemon_kill_children(struct daemon *daemon)
 }
 
 // Frees all parts there are. Some are missing when the daemon could not start.
+void daemon_remove_scratch(const char *path)
+{
+    struct err err = ERR_INIT;
+
+    if (file_remove_tree(path, &err) != 0) {
+        log_event(LOG_WARNING, "scratch-kept reason=\"%s\"", err.text);
+    }
+}
+
 void daemon_free(struct daemon *daemon)
 {
     if (!daemon) {
@@ -146,11 +155,7 @@ void daemon_free(struct daemon *daemon)
     executors_free(daemon->parts.executors);
     cgroups_free(daemon->cgroups);
     if (daemon->scratch) {
-        struct err err = ERR_INIT;
-
-        if (file_remove_tree(daemon->scratch, &err) != 0) { // the next start tries again
-            log_event(LOG_WARNING, "scratch-kept reason=\"%s\"", err.text);
-        }
+        daemon_remove_scratch(daemon->scratch);
         free(daemon->scratch);
     }
     if (daemon->lock_fd >= 0) {
