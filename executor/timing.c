@@ -274,7 +274,7 @@ bool timing_decided(const struct timing_rule *rule, const struct timing_estimate
                  half_width(estimate) <= TIMING_BELOW_PRECISION_LOG2;
     bool differs = estimate->lo > 0 || estimate->hi < 0;
     bool off_anchor = isnan(rule->anchor_log2) || estimate->lo > rule->anchor_log2 ||
-                      estimate->hi < rule->anchor_log2;
+                      estimate->hi < rule->anchor_log2 + IMPROVEMENT_MARGIN_LOG2;
 
     return (differs && off_anchor) || below ||
            half_width(estimate) <= timing_precision(rule, estimate);

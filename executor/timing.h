@@ -82,7 +82,7 @@ struct timing_estimate {
 
 struct timing_rule {
     double precision_log2; // largest half-width with which EQUIVALENT is decided
-    double anchor_log2;    // a value that the interval must exclude too before stopping; NaN: none
+    double anchor_log2;    // what a search has to beat; NaN: no search asks. See timing_decided
 };
 
 // Returns the standard deviation, in log2, by which two processes with the same code differ in
@@ -140,8 +140,10 @@ bool timing_is_loss(const struct timing_rule *rule, const struct timing_estimate
 // Whether a block's ratio is below what the candidate has to beat by more than
 // TIMING_FAR_BELOW_LOG2.
 bool timing_is_far_below(const struct timing_rule *rule, double log2_ratio);
-// Whether no further look is needed: the interval excludes 0 and the anchor; or it lies well below
-// the anchor and is narrow; or it is as narrow as the precision.
+// Whether no further look is needed. The interval excludes 0, and with an anchor it lies above the
+// anchor, or shows that it is not beaten by what counts as an improvement
+// (IMPROVEMENT_MARGIN_LOG2); or it lies well below the anchor and is narrow; or it is as narrow as
+// the precision.
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate);
 // Returns FASTER, SLOWER, EQUIVALENT or INCONCLUSIVE.
 enum verdict timing_verdict(const struct timing_rule *rule, const struct timing_estimate *estimate);

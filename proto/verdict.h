@@ -38,6 +38,10 @@ bool verdict_known(uint64_t verdict);
 // Whether the candidate was correct and has an estimate of its speedup.
 bool verdict_is_ratio(uint64_t verdict);
 
+// In a search a speedup counts as an improvement from this log2 on, half a percent: for whoever
+// measures, forecasts and decides.
+#define IMPROVEMENT_MARGIN_LOG2 0.0072
+
 // The role for which a sealed source is compiled. It decides for which cases: a baseline for the
 // benchmark cases only, a candidate for the hidden cases too. A reference has arguments of its own.
 enum compile_role { COMPILE_CANDIDATE, COMPILE_BASELINE, COMPILE_REFERENCE };

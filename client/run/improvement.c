@@ -1,6 +1,5 @@
 #include "client/run/improvement.h"
 
-#include "proto/verdict.h"
 #include <math.h>
 
 bool improvement_measured(const struct run_state_candidate *candidate)

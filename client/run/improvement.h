@@ -4,11 +4,9 @@
 #define CLIENT_RUN_IMPROVEMENT_H
 
 #include "client/run/run_state.h"
+#include "proto/verdict.h" // IMPROVEMENT_MARGIN_LOG2
 #include <stdbool.h>
 #include <stdint.h>
-
-// A speedup counts as an improvement from this log2 on: half a percent.
-#define IMPROVEMENT_MARGIN_LOG2 0.0072
 
 // Whether the candidate was measured, is correct and not barred, and is faster by the margin than
 // the incumbent that the decision about it saw. This is the event whose probability a forecast's

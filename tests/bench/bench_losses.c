@@ -4,7 +4,11 @@
 // kernels of 4 to 26 us against themselves), or normal, as on a core that others use. In rows with
 // bursts, both launches of one arm are slowed in some blocks, which cannot be seen within a block.
 // In rows named `mixed` the candidate is as fast as the baseline in the last case.
-//   bench_losses [TIMINGS]      of each row; default 2000; ten times as many with bursts
+//
+// Then how soon it is known whether a candidate improves, in a search whose incumbent is twice as
+// fast as the baseline. There the factor is over the incumbent's time.
+//   bench_losses [TIMINGS]      of each row; default 2000; ten times as many with bursts, a tenth
+//                               near the incumbent
 #include "common/mem.h"
 #include "common/parse.h"
 #include "executor/paired_timing.h"
@@ -18,6 +22,8 @@
 #define TICK_NS 32.0
 #define BURST_SHARE 0.02 // of blocks
 #define BURST_TIMINGS 10 // times as many, because few of them go wrong
+#define NEAR_TIMINGS 10  // times as few, because they take many launches
+#define INCUMBENT 0.5    // its time over the baseline's
 #define FIRST_LOOK_LAUNCHES (4 * (TIMING_FIRST_LOOK + 1)) // of both arms, for a case
 
 static double recorded[RUNS_MOST][2][LAUNCHES]; // ns
@@ -31,6 +37,7 @@ struct row {
     double factor; // candidate's time over the baseline's
     bool mixed;    // 1 in the last case
     double burst;  // factor of the launches of one arm in a block with a burst; 0: no bursts
+    bool near;     // the factor is over the incumbent's time, and all looks are allowed
 };
 
 struct bench {
@@ -66,7 +73,7 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
     const struct row *row = bench->row;
     size_t number = (size_t)(timed - bench->timing.cases);
     bool last = number + 1 == row->cases;
-    double factor[2] = {1, row->mixed && last ? 1 : row->factor};
+    double factor[2] = {1, row->mixed && last ? 1 : row->factor * (row->near ? INCUMBENT : 1)};
 
     (void)err;
     bench->blocks++;
@@ -123,15 +130,50 @@ static void set_up(struct bench *bench, uint64_t number, const struct row *row)
                                      .short_ns = row->noise > 0 ? 0 : 1e5,
                                      .quantum_ns = TICK_NS,
                                      .max_seconds = 1e9,
-                                     .looks = 1,
+                                     .looks = row->near ? TIMING_LOOKS : 1,
                                      .case_count = row->cases};
-    timing->rule =
-        (struct timing_rule){.precision_log2 = TIMING_PRECISION_LOG2, .anchor_log2 = NAN};
+    timing->rule = (struct timing_rule){
+        .precision_log2 = TIMING_PRECISION_LOG2,
+        .anchor_log2 = row->near ? -log2(INCUMBENT) : NAN,
+    };
     for (size_t i = 0; i < row->cases; i++) {
         timing->cases[i].weight = 1.0 / (double)row->cases;
         bench->run[i] = stats_rng_below(&bench->rng, recorded_count);
         bench->at[i] = stats_rng_below(&bench->rng, LAUNCHES);
     }
+}
+
+static double time_one(struct bench *bench, const struct row *row, uint64_t number)
+{
+    struct err err = ERR_INIT;
+
+    set_up(bench, number, row);
+    if (paired_timing_run(&bench->timing, &err) != 0) {
+        fprintf(stderr, "bench_losses: %s\n", err.text);
+        exit(1);
+    }
+    return bench->timing.combined.log2;
+}
+
+static void run_near(const struct row *row, uint64_t timings)
+{
+    struct bench *bench = xmalloc(sizeof(*bench));
+    double truth = -log2(row->factor * INCUMBENT), square = 0;
+    size_t blocks = 0, above = 0;
+
+    for (uint64_t i = 0; i < timings; i++) {
+        double log2_ratio = time_one(bench, row, i);
+
+        square += (log2_ratio - truth) * (log2_ratio - truth);
+        above += log2_ratio > -log2(INCUMBENT) + IMPROVEMENT_MARGIN_LOG2;
+        blocks += bench->blocks;
+    }
+    printf("%-14s  cases %zu, near an incumbent %6.4f  launches %6.1f  seems to improve %6.2f %%  "
+           "error "
+           "of the estimate %.2f %%\n",
+           row->name, row->cases, row->factor, 4.0 * (double)blocks / (double)timings,
+           100.0 * (double)above / (double)timings, 100 * M_LN2 * sqrt(square / (double)timings));
+    free(bench);
 }
 
 static void run_row(const struct row *row, uint64_t timings)
@@ -143,14 +185,7 @@ static void run_row(const struct row *row, uint64_t timings)
 
     truth *= row->mixed ? (double)(row->cases - 1) / (double)row->cases : 1;
     for (uint64_t i = 0; i < timings; i++) {
-        struct err err = ERR_INIT;
-
-        set_up(bench, i, row);
-        if (paired_timing_run(&bench->timing, &err) != 0) {
-            fprintf(stderr, "bench_losses: %s\n", err.text);
-            exit(1);
-        }
-        double error = bench->timing.combined.log2 - truth;
+        double error = time_one(bench, row, i) - truth;
         square += error * error;
         lost += bench->timing.lost;
         blocks += bench->blocks;
@@ -170,6 +205,7 @@ static void run_row(const struct row *row, uint64_t timings)
 int main(int argc, char **argv)
 {
     static const double factor[] = {0.5, 1, 1.02, 1.05, 1.06, 1.08, 1.1, 1.2, 1.5, 2, 3};
+    static const double near[] = {1.02, 1.01, 1.005, 1.0025, 1, 0.9975, 0.995, 0.99, 0.98};
     static const double burst[] = {1.6, 4};
     static const double burst_factor[] = {1, 1.02, 1.05};
     static const struct {
@@ -202,6 +238,15 @@ int main(int argc, char **argv)
                     run_row(&row, BURST_TIMINGS * timings);
                 }
             }
+        }
+    }
+    for (size_t k = 0; k < ARRAY_LEN(kind); k++) {
+        struct row row = {
+            .name = kind[k].name, .cases = CASES, .noise = kind[k].noise, .near = true};
+
+        for (size_t i = 0; i < ARRAY_LEN(near); i++) {
+            row.factor = near[i];
+            run_near(&row, timings / NEAR_TIMINGS + 1);
         }
     }
     return 0;

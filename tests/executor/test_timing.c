@@ -201,6 +201,25 @@ static void anchor_keeps_the_timing_going(void **state)
     assert_true(timing_decided(&rule, &estimate));
 }
 
+// Whoever searches does not need to know by how little a candidate is slower or faster than the
+// incumbent, once it is no improvement.
+static void what_is_no_improvement_on_the_anchor_is_decided(void **state)
+{
+    (void)state;
+    struct timing_rule rule = {.precision_log2 = 1e-9, .anchor_log2 = 1};
+    struct timing_estimate estimate = {.log2 = 0.999, .lo = 0.991};
+    estimate.hi = 1 + 0.9 * IMPROVEMENT_MARGIN_LOG2;
+    assert_true(timing_decided(&rule, &estimate));
+    estimate.hi = 1 + 1.1 * IMPROVEMENT_MARGIN_LOG2;
+    assert_false(timing_decided(&rule, &estimate));
+    estimate.lo = 1.0001; // it is faster, by however little
+    assert_true(timing_decided(&rule, &estimate));
+    // How it compares with the baseline is decided, too.
+    rule.anchor_log2 = 0.001;
+    estimate = (struct timing_estimate){.log2 = 0, .lo = -0.005, .hi = 0.005};
+    assert_false(timing_decided(&rule, &estimate));
+}
+
 // Whoever searches does not need to know how a candidate that is no improvement compares with the
 // baseline.
 static void well_below_the_anchor_a_narrow_interval_is_enough(void **state)
@@ -401,6 +420,7 @@ int main(void)
         cmocka_unit_test(launches_beyond_the_last_look_are_left_out),
         cmocka_unit_test(launches_limit_the_looks),
         cmocka_unit_test(anchor_keeps_the_timing_going),
+        cmocka_unit_test(what_is_no_improvement_on_the_anchor_is_decided),
         cmocka_unit_test(well_below_the_anchor_a_narrow_interval_is_enough),
         cmocka_unit_test(verdict_follows_the_interval),
         cmocka_unit_test(linear_drift_cancels_within_a_block),
