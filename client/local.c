@@ -178,9 +178,8 @@ static void sweep(const char *parent)
 
 static int make_folder(struct local *local, struct err *err)
 {
-    const char *parent = getenv("TMPDIR");
     char *prefix = xasprintf(LOCAL_PREFIX "%ld", (long)getpid());
-    sweep(parent && parent[0] != '\0' ? parent : "/tmp");
+    sweep(file_temp_folder());
     int rc = file_make_temp_dir(&local->folder, prefix, err);
     if (rc == 0) { // held until this process ends, however it does
         local->lock = open(local->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -79,7 +79,10 @@ bool file_exists(const char *path);
 // system. Does nothing when path does not exist. Goes on after an error and returns the first one.
 MUST_CHECK int file_remove_tree(const char *path, struct err *err);
 
-// Creates a new folder "<TMPDIR or /tmp>/<prefix>.XXXXXX". The caller frees *ret.
+// The folder for temporary files: TMPDIR of the environment, else /tmp.
+const char *file_temp_folder(void);
+
+// Creates a new folder "<prefix>.XXXXXX" there. The caller frees *ret.
 MUST_CHECK int file_make_temp_dir(char **ret, const char *prefix, struct err *err);
 
 // The last component of path, as a pointer into path.

@@ -130,11 +130,17 @@ int file_remove_tree(const char *path, struct err *err)
     return remove_at(AT_FDCWD, path, info.st_dev, 0, path, err);
 }
 
+const char *file_temp_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+
+    return folder && folder[0] != '\0' ? folder : "/tmp";
+}
+
 int file_make_temp_dir(char **ret, const char *prefix, struct err *err)
 {
-    const char *base = getenv("TMPDIR");
+    char *path = xasprintf("%s/%s.XXXXXX", file_temp_folder(), prefix);
 
-    char *path = xasprintf("%s/%s.XXXXXX", base && base[0] ? base : "/tmp", prefix);
     if (!mkdtemp(path)) {
         int rc = err_set_errno(err, ERR_SYSTEM, errno, "%s: cannot be created", path);
 

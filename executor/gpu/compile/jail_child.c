@@ -3,6 +3,7 @@
 // behind everything else, so a disassembler that fails, hangs or prints too much costs only its own
 // text.
 #include "common/clock.h"
+#include "common/file.h"
 #include "executor/compile_result.h"
 #include "executor/gpu/compile/assembler.h"
 #include "executor/gpu/compile/cubin_text.h"
@@ -269,8 +270,9 @@ int cuda_jail_child(const struct zygote_child *child)
     struct toolkit toolkit;
     toolkit_inside(child, &spec, &toolkit);
     tools.disassembler.program = toolkit.nvdisasm;
-    tools.disassembler.file = child->sandbox->off ? xasprintf("/tmp/kcast-%d.cubin", getpid())
-                                                  : SANDBOX_DIR "/candidate.cubin";
+    tools.disassembler.file = child->sandbox->off
+                                  ? xasprintf("%s/kcast-%d.cubin", file_temp_folder(), getpid())
+                                  : SANDBOX_DIR "/candidate.cubin";
     struct err err = ERR_INIT;
     int rc = set_up(child, &toolkit, &tools, &err);
     struct jail_status status = {.status = 0};

@@ -4,6 +4,7 @@
 // pipe ends when everything that held it has ended, and then the status comes on the socket.
 #include "executor/gpu/record/recorder.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/strbuf.h"
 #include "executor/gpu/record/interpreter.h"
 #include "executor/sandbox/process.h"
@@ -42,7 +43,7 @@ extern const char recorder_library[], recorder_library_end[];
 // What the child is told. Its descriptor 0 is the control socket, 1 the library, 2 the script.
 struct recorder_spec {
     char python[RECORDER_PATH_MAX];
-    char folder[64]; // working directory without a sandbox
+    char folder[RECORDER_PATH_MAX]; // working directory without a sandbox
 };
 
 enum { CONTROL_FD = 3, LIBRARY_FD, SCRIPT_FD };
@@ -90,8 +91,9 @@ static int give_up(int control, const struct err *why)
 static int recorder_child(const struct zygote_child *child)
 {
     struct recorder_spec spec;
-    char path[RECORDER_PATH_MAX + 64], home[128], temporary[128];
-    char triton[160], inductor[160], extensions[160];
+    char path[RECORDER_PATH_MAX + 64], home[RECORDER_PATH_MAX + 64];
+    char temporary[RECORDER_PATH_MAX + 64], triton[RECORDER_PATH_MAX + 64];
+    char inductor[RECORDER_PATH_MAX + 64], extensions[RECORDER_PATH_MAX + 64];
     struct err err = ERR_INIT;
 
     if (child->spec_len != sizeof(spec) || child->fd_count != 3) {
@@ -238,6 +240,26 @@ int recorder_fork(struct recorder *recorder, struct err *err)
     return rc;
 }
 
+static int make_folder(struct recorder *recorder, struct err *err)
+{
+    char *folder;
+    int rc = file_make_temp_dir(&folder, "kcast-record", err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (strlen(folder) < sizeof(recorder->folder)) {
+        memcpy(recorder->folder, folder, strlen(folder) + 1);
+    } else {
+        rc = err_set(err, ERR_SYSTEM,
+                     "%s is too long for a recorder's folder; give kcastd a shorter --state",
+                     folder);
+        (void)rmdir(folder);
+    }
+    free(folder);
+    return rc;
+}
+
 static int enter_sandbox(struct recorder *recorder, struct err *err)
 {
     struct sandbox sandbox = {
@@ -247,12 +269,8 @@ static int enter_sandbox(struct recorder *recorder, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    if (recorder->sandbox_off) {
-        snprintf(recorder->folder, sizeof(recorder->folder), "/tmp/kcast-record.XXXXXX");
-        if (!mkdtemp(recorder->folder)) {
-            recorder->folder[0] = '\0';
-            return err_set_errno(err, ERR_SYSTEM, errno, "a folder for the recorder");
-        }
+    if (recorder->sandbox_off && (rc = make_folder(recorder, err)) != 0) {
+        return rc;
     }
     recorder->entered = true;
     return zygote_enter(&recorder->zygote, &sandbox, err);

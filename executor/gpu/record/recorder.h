@@ -22,7 +22,7 @@ struct recorder {
     char python[RECORDER_PATH_MAX]; // the interpreter
     pid_t pid;                      // of the process that forks; 0: it is not running
     int control;                    // to it; -1: none
-    char folder[64];                // without a sandbox: its working directory; "": none
+    char folder[RECORDER_PATH_MAX]; // without a sandbox: its working directory; "": none
 };
 
 // How one recording has ended.
