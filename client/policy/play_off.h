@@ -3,8 +3,8 @@
 // leader; who is told to be faster takes the lead, who is told to be slower is out. What several
 // games of a pair say is put together, weighted by their precision. Games are played in rounds, of
 // as many games as the search began with devices, so that these play side by side; who leads is
-// settled between rounds. Called by the pipeline,
-// by summaries and by reports. Pure functions of the run state.
+// settled between rounds. Called by the pipeline, by summaries and by reports. Pure functions of
+// the run state.
 #ifndef CLIENT_POLICY_PLAY_OFF_H
 #define CLIENT_POLICY_PLAY_OFF_H
 
