@@ -14,23 +14,5 @@ tests=$(grep -vE '^common/(test_library|test_ready)$' <<<"$tests")
 cc="aarch64-linux-gnu-gcc --sysroot=$root"
 command -v ccache >/dev/null && cc="ccache $cc"
 make -s -j"$(nproc)" CC="$cc" B=$build all $(sed "s|^|$build/tests/|" <<<"$tests") || exit 1
-logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
-# TEST: runs it; says how many passed, or what it said.
-one() {
-    local log=$logs/${1//\//-}
-    if KCAST_ROOT=$PWD timeout 300 qemu-aarch64 -L "$root" "$build/tests/$1" >"$log" 2>&1 </dev/null; then
-        echo "passed $(sed -n 's/^\[  PASSED  \] \(tests: \)\{0,1\}\([0-9]*\) test.*/\2/p' "$log" | grep . || echo 1)" >>"$logs/results"
-    else
-        echo 'failed 1' >>"$logs/results"
-        { echo "FAIL $1" && tail -20 "$log"; } >"$log.said"
-        flock "$logs/results" cat "$log.said"
-    fi
-}
-export -f one
-export root build logs
-xargs -P "$(nproc)" -I{} bash -c 'one "$1"' one {} <<<"$tests"
 file -b "$build/bin/kcast" 2>/dev/null | cut -d , -f 1,2
-read -r passed failed < <(awk '{n[$1] += $2} END {print n["passed"] + 0, n["failed"] + 0}' "$logs/results")
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+VARIANT=aarch64 KCAST_TEST_UNDER="qemu-aarch64 -L $root" KCAST_TEST_LIMIT=300 tests/run.sh $tests

@@ -2,6 +2,7 @@
 # Runs the tests of one variant and prints "N passed, N failed" last. With arguments only those: daemon/state/test_job, e2e/test_demo.sh.
 # A cmocka program counts as many tests as it reports (newer versions put the group's name before the number); a shell test and a check
 # script count as one. A shell test that cannot test (all of) what it is for ends with exit code 77 and "skipped because …" as its last line: it counts as skipped, neither passed nor failed.
+# Programs of another architecture run under $KCAST_TEST_UNDER, an emulator with its options.
 # One more at once than there are processors, because many wait most of the time; or $KCAST_TEST_JOBS.
 set -u
 cd "$(dirname "$0")/.."
@@ -56,7 +57,7 @@ fi
 run() {
     case $1 in
     *.sh) one "$1" bash "tests/$1" ;;
-    *) one "$1" "$bin/tests/$1" ;;
+    *) one "$1" ${KCAST_TEST_UNDER:-} "$bin/tests/$1" ;;
     esac
 }
 for t in "${list[@]}"; do
