@@ -285,7 +285,7 @@ static void outcome(void *machine, struct measure_outcome *ret)
     ret->result->trust = xstrdup(unsealed                         ? "unsealed"
                                  : candidate && candidate->memory ? "recorded"
                                                                   : "sealed");
-    ret->result->sandbox = xstrdup("on");
+    ret->result->sandbox = xstrdup(harness->plan->sandbox_off ? "off" : "on");
     ret->result->clock = xstrdup(unsealed ? "the executor's monotonic clock" : "CUDA events");
     ret->retire = harness->retire || harness->gpu->broken || harness->gpu->hung;
 }

@@ -130,6 +130,11 @@ kcast report p.run -o p.html >out 2>&1 || { say "no report"; cat out; }
 stop
 [ -z "$(pgrep -f "kcast-exec cuda-.*" -P 1)" ] || say "a process is left behind"
 
+# ---- without a sandbox ----
+start "count=1" --devices cuda --sandbox off || { cat log; say "the daemon does not start without a sandbox"; exit 1; }
+verdict c_fast30 ': faster, 1\.[1-9]'
+stop
+
 # ---- no GPU ----
 if start "count=0" --devices cuda; then say "a daemon without GPUs starts with --devices cuda"; stop; fi
 grep -q 'GPU' log || { say "it does not say that there is no GPU"; cat log; }

@@ -26,7 +26,11 @@ static void times_decide(void **state)
     assert_true(result->checks > 0 && result->checks < result->launches);
     assert_string_equal(result->cases[0].params, "n=2000 a=2.5");
     assert_true(result->max_error <= 1 && result->error_bound == 4);
+    assert_string_equal(result->sandbox, "on");
+    trial->plan.sandbox_off = true;
     trial_becomes(trial, trial_kernel("fk_scale_slow10"), VERDICT_SLOWER, "", false);
+    assert_string_equal(trial->outcome.result->sandbox, "off");
+    trial->plan.sandbox_off = false;
     trial_becomes(trial, trial_kernel("fk_scale_late"), VERDICT_SLOWER, "", false);
     trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
     trial_becomes(trial, trial_kernel("fk_scale_nondet"), VERDICT_EQUIVALENT, "", false);
