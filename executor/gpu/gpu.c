@@ -140,6 +140,11 @@ static void show_only(const char *uuid)
     }
 }
 
+void gpu_use_one_queue(void)
+{
+    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+}
+
 static int find(struct gpu *gpu, const char *uuid, struct err *err)
 {
     char reason[ERR_TEXT_MAX], ordinal[16];

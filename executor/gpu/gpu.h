@@ -103,6 +103,10 @@ int gpu_count(struct driver *driver, char reason[static ERR_TEXT_MAX]);
 MUST_CHECK int gpu_describe(struct gpu *gpu, const struct driver *driver, int ordinal,
                             struct err *err);
 
+// Has the driver make one queue for work instead of eight, for a process that never has two streams
+// run beside each other: a context is then made in half of the time, and in a third where many
+// are being made (docs/measuring.md). To be called before gpu_open.
+void gpu_use_one_queue(void);
 // Opens the GPU with this uuid or ordinal ("0", "1", …): makes the context, loads the kernels and
 // runs the health check. gpu_close is needed also after a failure.
 MUST_CHECK int gpu_open(struct gpu *gpu, const char *uuid, struct err *err);

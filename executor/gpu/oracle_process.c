@@ -332,6 +332,7 @@ void oracle_main(const char *uuid, int socket)
     p->socket = socket;
     p->failure = (struct err)ERR_INIT;
     struct err err = ERR_INIT;
+    gpu_use_one_queue();
     int rc = gpu_open(&p->gpu, uuid, &err);
     for (size_t i = 0; i < ORACLE_SHARED && rc == 0; i++) {
         rc = arena_open(&p->theirs[i], &p->gpu.driver, p->gpu.device, ARENA_THEIRS,

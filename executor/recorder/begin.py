@@ -22,6 +22,7 @@ Nothing that this process writes is believed: executor/gpu/record checks it.
 """
 import contextlib
 import ctypes
+import gc
 import importlib.util
 import inspect
 import itertools

@@ -5,11 +5,12 @@
 #   tests/gpu/pool.sh BIN WORK      programs of a bundle; a folder for state, logs and run files
 # Environment; the defaults take about two and a half minutes with one GPU:
 #   KCAST_POOL_PARTS     verdicts searches together shares; which of them
+#   KCAST_POOL_ONE_PARTS verdicts searches; which of these on one device too, when there are more
 #   KCAST_POOL_ONE       cuda:0; --devices of the daemon with one device
 #   KCAST_POOL_ALL       $KCAST_DEVICES or cuda; of the one with all
 #   KCAST_PROBLEMS       problems/cuda; the folder of the problems
 #   KCAST_POOL_PROBLEMS  axpy reduce_sum softmax layernorm; for verdicts
-#   KCAST_POOL_POINTS    30 of each for every device, measured twice: never seen, and compiled before
+#   KCAST_POOL_POINTS    30 of each for every device that there is, measured twice: never seen, and compiled before; on one device as many
 #   KCAST_POOL_FIRSTS    2 new searches of each problem and kind; 0: none
 #   KCAST_POOL_SEARCHES  sgemm conv3x3 topk; a default search of each, alone
 #   KCAST_POOL_SECONDS   5 device-seconds of each on every device
@@ -34,7 +35,8 @@ stop() {
 }
 trap stop EXIT
 kcast() { "$bin/kcast" --pool "$url" --no-worker "$@"; }
-has_part() { case " ${KCAST_POOL_PARTS:-verdicts searches together shares} " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+wanted=${KCAST_POOL_PARTS:-verdicts searches together shares}
+has_part() { case " $wanted " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 say() { echo "$*"; failed=1; }
 figure() { figures+=("$(printf '%-12s %-58s %s' "$1" "$2" "$3")"); } # SCOPE NAME VALUE
 
@@ -74,7 +76,7 @@ start_worker() { # one that has learnt nothing
 verdicts() { # SCOPE
     local paths=() name value
     for name in ${KCAST_POOL_PROBLEMS:-axpy reduce_sum softmax layernorm}; do paths+=("$folder/$name"); done
-    "$bin/bench_verdicts" "$url" "$((${KCAST_POOL_POINTS:-30} * devices))" "${KCAST_POOL_FIRSTS:-2}" "${paths[@]}" >"$work/verdicts-$devices" 2>&1 || say "bench_verdicts fails"
+    "$bin/bench_verdicts" "$url" "$((${KCAST_POOL_POINTS:-30} * count))" "${KCAST_POOL_FIRSTS:-2}" "${paths[@]}" >"$work/verdicts-$devices" 2>&1 || say "bench_verdicts fails"
     grep -v '^=' "$work/verdicts-$devices"
     while IFS=$'\t' read -r name value; do
         figure "$1" "$name" "$value"
@@ -122,6 +124,7 @@ read_events() { # LOG
 }
 together() { # SCOPE DEVICES
     local names=(${KCAST_POOL_TOGETHER:-sgemm conv3x3 topk softmax}) each=${KCAST_POOL_EACH:-3} pids=() least= ratio i alone measured held seconds
+    local all_measured=0 all_held=0 longest=0
     start_daemon "$2"
     for i in "${!names[@]}"; do
         spends "alone-$i" "${names[i]}" $((i + 1)) "$each" || say "the search of ${names[i]} alone fails: $(tail -n 1 "$work/alone-$i.log")"
@@ -140,7 +143,11 @@ together() { # SCOPE DEVICES
         ratio=$(share_of "$measured" "$alone")
         echo "${names[i]}, one of ${#names[@]} at once: $measured measured, held $held s, in $seconds s; $ratio of alone"
         least=$(printf '%s\n' $least "$ratio" | sort -g | head -n 1)
+        all_measured=$((all_measured + measured)) all_held=$(awk -v a="$all_held" -v b="$held" 'BEGIN { print a + b }')
+        longest=$(printf '%s\n' "$longest" "$seconds" | sort -g | tail -n 1)
     done
+    figure "$1" "verdicts a second of these ${#names[@]} searches at once" "$(share_of "$all_measured" "$longest")"
+    figure "$1" "device held per verdict of these, ms" "$(share_of "$all_held" "$all_measured" 0.001)"
     figure "$1" "measurements of ${#names[@]} searches at once over those alone, least" "$least"
 }
 
@@ -168,6 +175,7 @@ scope="$count devices"
 parts "$scope"
 ! has_part together || together "$scope" "$all"
 ! has_part shares || shares "$scope" "$all"
+if [ "$count" -gt 1 ]; then wanted=${KCAST_POOL_ONE_PARTS:-$wanted}; fi
 if [ "$count" -gt 1 ] && { has_part verdicts || has_part searches; }; then
     start_daemon "$one"
     parts '1 device'

@@ -73,15 +73,37 @@ P
     done; done; done; done
 }
 
-# Three times, with other sources: in the first round interpreters are started, one for each compilation at once.
-for round in 1 2 3; do
-    triton "$work/gen$round" 20 $((20 * round))
+# Twenty-one kernels of many problems, as people write them: first with the start of the interpreters, one for each compilation at once,
+# then three of each, whose kernels have other names, so that none is known. A client for each problem, all at once.
+kernels=("$here/softmax-triton.py" "$here"/triton/*.py)
+measure_kernels() { # NAME COPIES; sets took, and verdicts
+    local file problem copy clients=() to=$work/$1
+    for file in "${kernels[@]}"; do
+        problem=$(basename "$file")
+        problem=${problem%%-*}
+        mkdir -p "$to/$problem"
+        for copy in $(seq "$2"); do
+            python3 -c '
+import re, sys
+text = sys.stdin.read()
+for name in re.findall(r"@triton.jit\s+def (\w+)", text):
+    text = re.sub(rf"\b{name}\b", f"{name}_{sys.argv[1]}", text)
+print(text, end="")' "$1$copy" <"$file" >"$to/$problem/$copy-$(basename "$file")"
+        done
+    done
     start=$(date +%s.%N)
-    kcast measure "$problems/softmax" "$work/gen$round"/triton*.py >"$work/triton.out" 2>&1
-    took=$(seconds "$start")
-    grep -E 'py: ' "$work/triton.out" | sed 's/.*\///' | cut -c 1-110
-    echo "round $round: 20 Triton candidates, from source to verdict: $took s, $(python3 -c "print(f'{20 / $took:.2f}')") a second"
-done
+    for problem in "$to"/*; do
+        kcast measure "$problems/$(basename "$problem")" "$problem"/*.py >"$problem.out" 2>&1 &
+        clients+=($!)
+    done
+    wait "${clients[@]}"
+    took=$(seconds "$start") verdicts=$(cat "$to"/*.out | grep -cE 'py: (faster|slower|equivalent|inconclusive)')
+}
+measure_kernels first 1
+grep -hE 'py: ' "$work"/first/*.out | sed 's/.*first.//' | cut -c 1-110
+count $((${#kernels[@]} - verdicts)) "${#kernels[@]} Triton kernels of many problems" "$verdicts compared, $took s from source to verdict"
+measure_kernels steady 3
+echo "three of each, interpreters started: $verdicts compared, $took s, $(python3 -c "print(f'{$verdicts / $took:.2f}')") a second"
 
 files=()
 for pattern in ${KCAST_RECORDED:-*-*}; do files+=("$here"/$pattern "$here"/../unsealed/$pattern); done
@@ -111,19 +133,35 @@ start=$(date +%s.%N)
 kcast measure "$problems/softmax" "$work/inline"/*.py >"$work/inline.out" 2>&1
 echo "load_inline, 16 at once, from source to verdict: $(seconds "$start") s; $(grep -cE 'py: (faster|slower|equivalent|inconclusive)' "$work/inline.out") have a verdict"
 
-spread() { # CANDIDATE [-D NAME=VALUE]…: how much eight speedups of 64 launches a shape differ
-    for _ in 1 2 3 4 5 6 7 8; do kcast --json measure --fresh --launches 64 "$problems/softmax" "$@"; done >"$work/again.json" 2>/dev/null
-    python3 - "$work/again.json" "$(basename "$1")" <<'P'
+# How much eight speedups of the same kernel differ, sealed and recorded: the baseline against itself, 64 launches a shape unless it is
+# known sooner that there is no difference. Alone, and while others are recorded.
+spread() { # NAME CANDIDATE
+    for _ in 1 2 3 4 5 6 7 8; do kcast --json measure --fresh --launches 64 "$problems/softmax" "$2"; done >"$work/again.json" 2>/dev/null
+    python3 - "$work/again.json" "$1" <<'P'
 import json, math, statistics, sys
 results = [json.loads(line) for line in open(sys.argv[1])]
-logs = [math.log(one["speedup"]) for one in results if one["speedup"]]
-times = ", ".join(f'{case["candidate_ns"]["p50"] / 1000:.1f}' for case in results[0]["cases"])
-print(f'spread  {sys.argv[2]}: {len(logs)} speedups about {math.exp(statistics.mean(logs)):.3f}, sd {100 * statistics.stdev(logs):.2f} %; {times} us')
+def differ(speedups): return 100 * statistics.stdev(map(math.log, speedups))
+shapes = ", ".join(f'{shape[0]["candidate_ns"]["p50"] / 1000:.1f} us {differ([case["speedup"] for case in shape]):.2f} %'
+                   for shape in zip(*(one["cases"] for one in results)))
+print(f'spread  {sys.argv[2]}: {len(results)} speedups, sd {differ([one["speedup"] for one in results]):.2f} % ({shapes}), '
+      f'half of the intervals {100 * statistics.mean(math.log(one["ci95"][1] / one["ci95"][0]) / 2 for one in results):.2f} %')
 P
 }
-spread "$here/softmax-torch.py"
-spread "$here/softmax-triton.py"
-spread "$problems/softmax/template.cu" -D KEEP=2 -D THREADS=256 -D ROWS=1 -D VEC=4 -D ITEMS=8 -D EXP=1 -D LONG=1
+grep -v '^//@' "$problems/softmax/baseline.cu" >"$work/baseline-recorded.cu"
+cat >>"$work/baseline-recorded.cu" <<'C'
+#include <cstdint>
+extern "C" void kcast_run(const float *x, float *y, int64_t R, int64_t N, cudaStream_t stream)
+{
+    softmax<<<(unsigned)R, 256, 0, stream>>>(x, y, (int)N);
+}
+C
+spread "sealed" "$problems/softmax/baseline.cu"
+spread "recorded" "$work/baseline-recorded.cu"
+measure_kernels beside 4 &
+beside=$!
+spread "sealed, while others are recorded" "$problems/softmax/baseline.cu"
+kill -0 $beside 2>/dev/null || echo "they had been recorded before that ended"
+wait $beside
 
 # The same four launches beside each other and one after the other: each leaves most of the GPU idle.
 speedup() { kcast --json measure --fresh "$problems/softmax" "$1" 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)["speedup"])'; }
