@@ -17,7 +17,7 @@ struct prestarted_set; // all processes of one daemon that stay
     (300 * 1000000000ULL) // a group's process is ended after being idle so long
 #define PRESTARTED_RETRY_MAX_NS (64 * 1000000000ULL) // longest pause between starts that fail
 // An unused process that has been missing for so long is started beside a plan.
-#define PRESTARTED_STARVED_NS (2 * 1000000000ULL)
+#define PRESTARTED_STARVED_NS (500 * 1000000ULL)
 
 struct prestarted_config {
     const char *mode;            // first argument of kcast-exec
@@ -55,11 +55,11 @@ void prestarted_set_free(struct prestarted_set *set);
 // Starts no more unused processes and ends all processes that owe no answer.
 void prestarted_set_stop(struct prestarted_set *set);
 // Keeps `count` unused processes of this mode and argument; group and fresh do not matter. Where
-// there is an argument (a device) they are started one after the other over the whole set, at
-// first one for each argument. One that was used is replaced when nothing is being asked of that
-// device, so that the start disturbs no measurement; but after PRESTARTED_STARVED_NS in any case,
-// and at once when none is left. An idle process of the empty group counts as unused. on_first,
-// which may be NULL, is called once, perhaps within this call.
+// there is an argument (a device) they are started one after the other for each, and the first of
+// the whole set alone. One that was used is replaced when nothing is being asked of that device, so
+// that the start disturbs no measurement; but after PRESTARTED_STARVED_NS in any case, and at once
+// when none is left. An idle process of the empty group counts as unused. on_first, which may be
+// NULL, is called once, perhaps within this call.
 void prestarted_set_fill(struct prestarted_set *set, const struct prestarted_config *config,
                          size_t count, prestarted_first *on_first, void *owner);
 // Called once a second: starts missing unused processes, after a failure only after a pause that

@@ -3,10 +3,10 @@
 // Design note. A missing unused process is started in three cases: none is left, so that whoever
 // asks next would have to wait for a start; nothing has been asked of the device for
 // STARTED_QUIET_NS; or it has been missing for PRESTARTED_STARVED_NS, because a device that is used
-// well is never quiet. Those with an argument make a context of a device. The driver makes one
-// context after the other, however many are asked for, so they are started one after the other, and
-// the device with the fewest goes first. One that takes longer than START_TURN_NS does not keep the
-// others waiting.
+// well is never quiet, and a search that finds one incumbent after the other needs an unused process
+// for each. Those with an argument make a context of a device: one at a time for each, and over the
+// whole set until the first is ready, which the daemon's start waits for. One that takes longer than
+// START_TURN_NS does not keep the others waiting.
 //
 // An unused process that does not become ready (no driver, no memory) is started again after one
 // second, then two, four, and so on.
@@ -113,47 +113,34 @@ static void start_unused(struct prestarted_set *set, struct prestarted_kind *kin
     }
 }
 
-// Whether a context is being made.
-static bool is_making_context(const struct prestarted_set *set)
+static bool is_making_context(const struct prestarted_set *set, const struct prestarted *prestarted)
 {
-    uint64_t now_ns = clock_now_ns(set->clock);
-    const struct prestarted *prestarted;
-
-    DL_FOREACH (set->all, prestarted) {
-        if (prestarted->kind->argument && prestarted->state == PRESTARTED_STARTING &&
-            now_ns - prestarted->started_ns < START_TURN_NS) {
-            return true;
-        }
-    }
-    return false;
+    return prestarted->kind->argument && prestarted->state == PRESTARTED_STARTING &&
+           clock_now_ns(set->clock) - prestarted->started_ns < START_TURN_NS;
 }
 
-// Of the kinds that make contexts and may start one, that with the fewest unused processes; NULL:
-// none.
-static struct prestarted_kind *neediest(const struct prestarted_set *set)
+// Whether a process of this kind, which makes a context, has to wait until another has made its own.
+static bool has_to_wait(const struct prestarted_set *set, const struct prestarted_kind *kind)
 {
-    struct prestarted_kind *found = NULL;
+    const struct prestarted *prestarted;
+    bool own = false, any = false, ready = false;
 
-    for (struct prestarted_kind *kind = set->kinds; kind; kind = kind->next) {
-        if (kind->argument && is_due(set, kind) &&
-            (!found || unused_of(set, kind) < unused_of(set, found))) {
-            found = kind;
-        }
+    DL_FOREACH (set->all, prestarted) {
+        bool making = is_making_context(set, prestarted);
+
+        own = own || (making && prestarted->kind == kind);
+        any = any || making;
+        ready = ready || (prestarted->kind->argument && prestarted->state != PRESTARTED_STARTING);
     }
-    return found;
+    return own || (any && !ready);
 }
 
 void prestarted_refill(struct prestarted_set *set)
 {
-    struct prestarted_kind *kind;
-
-    for (kind = set->kinds; kind && !set->stopping; kind = kind->next) {
-        while (!kind->argument && is_due(set, kind)) {
+    for (struct prestarted_kind *kind = set->kinds; kind; kind = kind->next) {
+        while (!set->stopping && is_due(set, kind) && !(kind->argument && has_to_wait(set, kind))) {
             start_unused(set, kind);
         }
-    }
-    while (!set->stopping && !is_making_context(set) && (kind = neediest(set))) {
-        start_unused(set, kind);
     }
 }
 

@@ -33,9 +33,13 @@ start kcastd kcastd --state="$dir/state" --listen=tcp://127.0.0.1:0 --devices="$
 pids+=("$started_pid") pool=$started_url
 start kcast-worker worker --state="$dir/worker" --listen=tcp://127.0.0.1:0
 pids+=("$started_pid") worker=$started_url
+# So many candidates of each under way that their compilations keep even the search with half of all devices waiting for more.
+count=$("$bin/kcast" --pool="$pool" --no-worker --json status | grep -o '"jobs_done":' | wc -l)
+width=()
+[ "$count" -le 1 ] || width=(--batch $((4 * count)) --lag 16)
 for i in "${!problems[@]}"; do
     "$bin/kcast" --pool="$pool" --worker="$worker" -q search "$folder/${problems[i]}" --run "$dir/${problems[i]}.run" --policy all \
-        --candidates 0 --weight "${weights[i]}" --seed $((i + 1)) >"$dir/${problems[i]}.log" 2>&1 &
+        "${width[@]}" --candidates 0 --weight "${weights[i]}" --seed $((i + 1)) >"$dir/${problems[i]}.log" 2>&1 &
     pids+=($!)
 done
 
@@ -55,7 +59,6 @@ all_wait() {
 }
 within 120 all_wait || die "the four searches never wait at the same time"
 for name in "${problems[@]}"; do first[$name]=${used[$name]} idle[$name]=0; done
-count=$("$bin/kcast" --pool="$pool" --no-worker --json status | grep -o '"jobs_done":' | wc -l)
 samples=0
 look() { # and again
     waiting=()

@@ -25,7 +25,7 @@ for scope in '2 devices' '1 device'; do
     figure "^$scope +device utilisation of one default search, rowsum +[0-9.]+$"
 done
 figure '^never seen before, source to verdict: 6 verdicts in [0-9.]+ s by 2 devices'
-figure '^compiled before: 3 verdicts in [0-9.]+ s by 1 devices'
+figure '^compiled before: 6 verdicts in [0-9.]+ s by 1 devices'
 figure '^2 devices +measurements of 2 searches at once over those alone, least (0\.9[0-9]|1\.[01][0-9])$' # all candidates and some again
 figure '^2 over 1 +verdicts a second, compiled before +[0-9.]+$'
 [ $bad -eq 0 ] || cat "$work/out"

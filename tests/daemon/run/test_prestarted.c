@@ -303,8 +303,8 @@ static void on_first(void *owner, const char *failure)
     (void)snprintf(first->failure, sizeof(first->failure), "%s", failure ? failure : "");
 }
 
-// The driver makes one context after the other; each device gets one before any gets a second one.
-static void devices_get_their_processes_one_after_the_other(void **state)
+// The first process of all is started alone, then one for each device beside the others.
+static void devices_get_their_processes_beside_each_other(void **state)
 {
     struct fixture *f = *state;
     struct first first[3] = {{.fixture = f}, {.fixture = f}, {.fixture = f}};
@@ -318,9 +318,10 @@ static void devices_get_their_processes_one_after_the_other(void **state)
         assert_int_equal(children_count(f->children), 1);
     }
     until_there(f, 6);
+    assert_int_equal(first[0].there, 1);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(first[i].told, 1);
-        assert_int_equal(first[i].there, i + 1);
+        assert_true(i == 0 || first[i].there >= 4);
         assert_string_equal(first[i].failure, "");
     }
 }
@@ -417,7 +418,7 @@ int main(void)
         TEST(spares_are_replaced_when_nothing_is_measured),
         TEST(a_device_that_is_never_quiet_gets_its_spare_all_the_same),
         TEST(a_spare_takes_over_from_one_that_crashes),
-        TEST(devices_get_their_processes_one_after_the_other),
+        TEST(devices_get_their_processes_beside_each_other),
         TEST(one_that_dies_with_a_plan_is_told_to_who_asked),
         TEST(one_that_is_stopped_gives_no_answer),
         TEST(a_retired_one_is_told_when_it_is_gone),
