@@ -297,9 +297,16 @@ static bool is_chosen(const struct policy_view *view)
            policy_usable(forecast_of(view));
 }
 
+// Whether it is known that there will be no forecast of the candidate.
+static bool is_unknown(const struct policy_view *view)
+{
+    return view->run_state->candidate[view->candidate - 1].forecast_done &&
+           !policy_usable(forecast_of(view));
+}
+
 static bool foregone_rank(const struct policy_view *view)
 {
-    return is_chosen(view) || foregone_threshold(view);
+    return is_chosen(view) || is_unknown(view) || foregone_threshold(view);
 }
 
 // Policy `rank`: a candidate that a screening has chosen is measured, since the choice was the

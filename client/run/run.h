@@ -69,10 +69,12 @@ enum run_rule {
                                 // waits, and is ranked before anything of it is compiled
     RUN_RULE_AHEAD = 16,        // candidates from which a model first learns are proposed at once
     RUN_RULE_WORTH = 4,         // policy `threshold` asks whether a candidate is worth its cost now
+    RUN_RULE_IGNORANT = 32, // what is chosen when the worker can say nothing of any point is not
+                            // asked about again when it has compiled
 };
 #define RUN_RULES_NOW                                                                              \
     (RUN_RULE_KEPT_PROMISES | RUN_RULE_HANDED_ON | RUN_RULE_WORTH | RUN_RULE_WAITING |             \
-     RUN_RULE_AHEAD)
+     RUN_RULE_AHEAD | RUN_RULE_IGNORANT)
 // Why a measurement was made: a decision to measure, an audit, or the replication that a new best
 // needs.
 enum purpose { PURPOSE_SEARCH = 1, PURPOSE_AUDIT = 2, PURPOSE_RECORD = 3 };

@@ -184,19 +184,23 @@ static int find_compiled(const struct run_state *run_state, uint64_t id,
     return rc;
 }
 
-// Finds a candidate that may be forecast: one that compiled or was screened before.
-static int find_forecast(const struct run_state *run_state, uint64_t id,
+// Finds a candidate of which there is, or is known not to be, a forecast: one that compiled, that a
+// screening has chosen, or of which the worker could say nothing when it was proposed.
+static int find_forecast(const struct run_state *run_state, const struct run_forecast *event,
                          struct run_state_candidate **ret, struct err *err)
 {
-    int rc = find(run_state, id, ret, err);
-    return rc == 0 && (*ret)->proposed.screened > 0 ? 0 : find_compiled(run_state, id, ret, err);
+    bool ignorant = !event->forecast && (run_state->started.rules & RUN_RULE_IGNORANT);
+    int rc = find(run_state, event->candidate, ret, err);
+    return rc == 0 && (ignorant || (*ret)->proposed.screened > 0)
+               ? 0
+               : find_compiled(run_state, event->candidate, ret, err);
 }
 
 static int apply_forecast(struct run_state *run_state, struct run_forecast *event, double at,
                           struct err *err)
 {
     struct run_state_candidate *candidate = NULL;
-    int rc = find_forecast(run_state, event->candidate, &candidate, err);
+    int rc = find_forecast(run_state, event, &candidate, err);
     if (rc != 0) {
         return rc;
     }

@@ -140,6 +140,7 @@ static int record_part(struct pipeline *p, uint64_t visible, size_t number, size
     }
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = pipeline_record_choice(p, number, &choice[i], 0, err);
+        rc = rc == 0 ? pipeline_record_ignorance(p, err) : rc;
     }
     return rc;
 }

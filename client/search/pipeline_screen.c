@@ -2,7 +2,9 @@
 // parameters or, where they have none, by facts about their sources (problem/source_facts.h), and
 // those that promise most are proposed. It begins when enough outcomes are visible; until then
 // points are spread over the space, so that the model sees every value of every parameter. Where no
-// forecasts come, the search's strategy chooses.
+// forecasts come, the search's strategy chooses. If that is because the worker can say nothing of
+// any point yet, it could say nothing of what they compile to, either: it is not asked again, and
+// the next batch need not wait until they have compiled.
 //
 // What a point promises is its expected improvement on the incumbent over what compiling and
 // measuring it is expected to cost (client/policy/costs.h). It counts less the nearer the point
@@ -101,6 +103,7 @@ void pipeline_clear_screening(struct pipeline *p)
         }
     }
     free(p->screening.prospect);
+    free(p->screening.ignorance);
     p->screening = (struct screening){0};
 }
 
@@ -139,6 +142,22 @@ static void discount_pending(struct pipeline *p)
     }
 }
 
+// Why the worker can say nothing of any of so many points, malloc'd; NULL when it can, or does not
+// say why not.
+static char *ignorance_of(const struct forecast_reply *reply, size_t count)
+{
+    if (!reply || reply->forecasts_count < count || count == 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < reply->forecasts_count; i++) {
+        const struct forecast *forecast = &reply->forecasts[i];
+        if (!(forecast->confidence <= 0) || forecast->trained_rows > 0 || !forecast->reason) {
+            return NULL;
+        }
+    }
+    return xstrdup(reply->forecasts[0].reason);
+}
+
 static void on_screened(void *owner, struct forecast_reply *reply, const char *reason)
 {
     struct pipeline *p = owner;
@@ -148,6 +167,7 @@ static void on_screened(void *owner, struct forecast_reply *reply, const char *r
     double usual = cost_usual(p->run_state, screening->visible, &weights, false);
     (void)reason; // every candidate's own forecast says it, too
     screening->complete = true;
+    screening->ignorance = ignorance_of(reply, screening->count);
     for (size_t i = 0; reply && i < reply->forecasts_count; i++) {
         struct forecast *forecast = &reply->forecasts[i];
         if (forecast->id >= 1 && forecast->id <= screening->count && policy_usable(forecast) &&
@@ -383,6 +403,21 @@ static int record_forecast(struct pipeline *p, struct prospect *prospect, struct
                                  .asked_at = p->screening.asked_at};
     prospect->forecast = NULL;
     event.forecast->id = event.candidate;
+    return pipeline_append(p, RUN_FORECAST, &event, err);
+}
+
+int pipeline_record_ignorance(struct pipeline *p, struct err *err)
+{
+    const struct run_proposed *proposed = &candidate_of(p, p->run_state->candidate_count)->proposed;
+    if (!p->screening.ignorance || proposed->duplicate_of != 0 ||
+        !(p->run_state->started.rules & RUN_RULE_IGNORANT)) {
+        return 0;
+    }
+    struct run_forecast event = {.candidate = proposed->candidate,
+                                 .incumbent_log2 =
+                                     run_state_incumbent_before(p->run_state, p->screening.visible),
+                                 .asked_at = p->screening.asked_at,
+                                 .reason = xstrdup(p->screening.ignorance)};
     return pipeline_append(p, RUN_FORECAST, &event, err);
 }
 

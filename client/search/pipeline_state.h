@@ -104,6 +104,7 @@ struct screening {
     size_t count, known;       // of them, and of those with a forecast
     double worth;              // the greatest probability of an improvement, by what it costs
     double promised, kept; // improvements, by earlier screenings, as far as outcomes are visible
+    char *ignorance;       // why the worker can say nothing of any point yet, owned; NULL: it can
 };
 
 struct look;
@@ -399,6 +400,9 @@ void pipeline_screen(struct pipeline *p, uint64_t batch, const struct plan *plan
 // forecasts. *ret counts them; no more have a forecast when they are fewer. Within a transaction.
 MUST_CHECK int pipeline_record_screened(struct pipeline *p, size_t want, size_t *ret,
                                         struct err *err);
+// Where the worker can say nothing of any point yet, records that there is no forecast of the last
+// candidate, which was chosen without it. Within a transaction.
+MUST_CHECK int pipeline_record_ignorance(struct pipeline *p, struct err *err);
 // Whether a point of the screening that is complete is worth its cost, by the search's
 // end_confidence; true without one.
 bool pipeline_screening_pays(const struct pipeline *p);

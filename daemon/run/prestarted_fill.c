@@ -3,10 +3,10 @@
 // Design note. A missing unused process is started in three cases: none is left, so that whoever
 // asks next would have to wait for a start; nothing has been asked of the device for
 // STARTED_QUIET_NS; or it has been missing for PRESTARTED_STARVED_NS, because a device that is used
-// well is never quiet, and a search that finds one incumbent after the other needs an unused process
-// for each. Those with an argument make a context of a device: one at a time for each, and over the
-// whole set until the first is ready, which the daemon's start waits for. One that takes longer than
-// START_TURN_NS does not keep the others waiting.
+// well is never quiet, and a search that finds one incumbent after the other needs an unused
+// process for each. Those with an argument make a context of a device: one at a time for each, and
+// over the whole set until the first is ready, which the daemon's start waits for. One that takes
+// longer than START_TURN_NS does not keep the others waiting.
 //
 // An unused process that does not become ready (no driver, no memory) is started again after one
 // second, then two, four, and so on.
@@ -119,7 +119,7 @@ static bool is_making_context(const struct prestarted_set *set, const struct pre
            clock_now_ns(set->clock) - prestarted->started_ns < START_TURN_NS;
 }
 
-// Whether a process of this kind, which makes a context, has to wait until another has made its own.
+// Whether a process of this kind, which makes a context, has to wait until another has made one.
 static bool has_to_wait(const struct prestarted_set *set, const struct prestarted_kind *kind)
 {
     const struct prestarted *prestarted;

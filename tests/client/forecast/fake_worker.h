@@ -36,6 +36,18 @@ static inline bool fake_definitions(const struct candidate_facts *c, struct fact
     return found == 2;
 }
 
+// What a worker says that was told too little: the same of every candidate.
+static inline struct forecast fake_ignorance(const struct fake *fake, uint64_t id)
+{
+    return (struct forecast){.id = id,
+                             .p_correct = 0.2,
+                             .p_improves = 0.1,
+                             .engine = xstrdup("fake"),
+                             .reason =
+                                 xasprintf("%zu outcomes so far; %llu are needed", fake->told_count,
+                                           (unsigned long long)fake->behaviour.ignorant)};
+}
+
 static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
                                  const struct forecast_request *request)
 {
@@ -45,6 +57,10 @@ static inline void fake_forecast(struct fake *fake, struct exchange *exchange,
         const struct candidate_facts *c = &request->candidates[i];
         const struct fact *known = request->screening ? c->params : c->features;
         struct fact defined[2];
+        if (fake->told_count < fake->behaviour.ignorant) {
+            reply.forecasts[reply.forecasts_count++] = fake_ignorance(fake, c->id);
+            continue;
+        }
         if (!known && request->screening && fake->behaviour.reads_facts &&
             fake_definitions(c, defined)) {
             known = defined;

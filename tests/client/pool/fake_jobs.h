@@ -43,6 +43,7 @@ struct fake_behaviour {
     bool old;               // the worker names only its engine "llm", as a feature
     bool reads_facts;       // the worker forecasts by facts of sources, too
     bool ranks;             // the worker screens nothing, and says which sources go first
+    uint64_t ignorant;      // outcomes of which the worker needs so many to say anything
     uint64_t devices;       // 0: 1; the second and every other one after it rests
     uint64_t compile_slots; // 0: it does not say
     uint64_t measure_ms;    // that a measurement takes longer than a compilation

@@ -130,12 +130,103 @@ static void worker_that_only_names_its_engine_gets_sources(void **state)
     free(path);
 }
 
+static void search_rank(struct fixture *f, const char *fault, const char *path,
+                        struct kcast_result *ret)
+{
+    const char *const argument[] = {
+        "search",       f->problem, "--run",   path, "--seed",  "11", "--lag", "6",
+        "--candidates", "60",       "--batch", "4",  "--audit", "0",  NULL};
+    collect(f, spawn(f, fault, argument), ret);
+}
+
+// The events of a run, an array in their order.
+static json_t *events_of(struct fixture *f, const char *path)
+{
+    const char *const argument[] = {"export", "--events", path, NULL};
+    struct kcast_result outcome;
+    collect(f, spawn(f, NULL, argument), &outcome);
+    assert_int_equal(outcome.status, 0);
+    json_t *events = json_array();
+    for (char *rest = outcome.out, *line; (line = strsep(&rest, "\n"));) {
+        if (line[0] != '\0') {
+            json_array_append_new(events, json_loads(line, 0, NULL));
+        }
+    }
+    clear(&outcome);
+    return events;
+}
+
+// The place of the candidate's first event of this kind; the number of events where there is none.
+static size_t place_of(const json_t *events, const char *kind, uint64_t candidate)
+{
+    size_t i = 0;
+    for (; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        const json_t *body = json_object_get(event, "body");
+        if (strcmp(json_string_value(json_object_get(event, "kind")), kind) == 0 &&
+            (uint64_t)json_integer_value(json_object_get(body, "candidate")) == candidate) {
+            break;
+        }
+    }
+    return i;
+}
+
+// Of what was chosen when the worker could say nothing of any point it is not asked again, and all
+// of it is measured; whatever is chosen later is screened. So it is when the search is killed.
+static void a_worker_that_knows_too_little_keeps_nobody_waiting(void **state)
+{
+    const struct fake_behaviour ignorant = {.ignorant = 30};
+    struct fixture f = with_manner(*state, &ignorant);
+    char *path = run_path(&f, "ignorant");
+    struct kcast_result outcome;
+    struct run_state run_state, again;
+    size_t unknown = 0, screened = 0;
+    search_rank(&f, NULL, path, &outcome);
+    if (outcome.status != 0) {
+        fail_msg("%s", outcome.err);
+    }
+    load(&run_state, path);
+    json_auto_t *events = events_of(&f, path);
+    for (uint64_t id = 1; id <= run_state.searched; id++) {
+        const struct run_state_candidate *candidate = &run_state.candidate[id - 1];
+        size_t forecast = place_of(events, "forecast", id);
+        screened += candidate->proposed.screened > 0;
+        if (candidate->forecast_done && !candidate->forecast) {
+            unknown++;
+            assert_non_null(strstr(candidate->forecast_reason, "outcomes so far; 30 are needed"));
+            assert_true(forecast < place_of(events, "compiled", id));
+            assert_true(candidate->decided.decision == DECISION_MEASURE || !candidate->compiled ||
+                        candidate->compiled->verdict != VERDICT_NONE ||
+                        candidate->object_duplicate_of != 0);
+        }
+    }
+    if (unknown < 8 || screened < 4) {
+        fail_msg("%zu without a forecast and %zu screened", unknown, screened);
+    }
+    clear(&outcome);
+    fake_stop(&f.fake);
+    f = with_manner(*state, &ignorant);
+    char *killed = run_path(&f, "ignorant-killed");
+    search_rank(&f, "event:110", killed, &outcome);
+    assert_int_equal(outcome.status, -SIGKILL);
+    resume(&f, 0, killed);
+    load(&again, killed);
+    assert_same_decisions(&run_state, &again, "event:110");
+    run_state_release(&run_state);
+    run_state_release(&again);
+    clear(&outcome);
+    fake_stop(&f.fake);
+    free(path);
+    free(killed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_comes_late_or_again_is_used_from_then_on),
         cmocka_unit_test(killed_beside_a_late_worker_it_keeps_its_decisions),
         cmocka_unit_test(worker_that_only_names_its_engine_gets_sources),
+        cmocka_unit_test(a_worker_that_knows_too_little_keeps_nobody_waiting),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
