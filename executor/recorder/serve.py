@@ -89,11 +89,44 @@ def remove_all():
             os.rmdir(name)
 
 
+def prepare_triton():
+    """Makes once what Triton would make anew for each candidate: the hash of its own files, half a gigabyte, and the
+    module through which it calls the driver, which it has gcc compile. Neither touches the GPU. A version of Triton
+    that has neither makes what it needs when it needs it."""
+    try:
+        from triton.backends.nvidia import driver
+        from triton.runtime import cache
+
+        cache.triton_key()
+        make, made = driver.compile_module_from_src, {}
+
+        def make_once(src, *rest, **named):
+            if src not in made:
+                made[src] = make(src, *rest, **named)
+            return made[src]
+
+        driver.compile_module_from_src = make_once
+        driver.CudaUtils()
+    except Exception:
+        pass
+    remove_all()
+
+
+def mentions_triton(request):
+    """Whether what is asked for has a word of what uses Triton. It is searched, and not read."""
+    data = os.pread(request, os.fstat(request).st_size, 0)
+    return b"triton" in data or b"compile" in data
+
+
 def serve(control):
+    prepared = "triton" not in sys.modules
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, 1, 3)
         if not data or len(descriptors) not in (2, 3):
             return
+        if not prepared and mentions_triton(descriptors[0]):
+            prepare_triton()
+            prepared = True
         child = os.fork()
         if child == 0:
             os.setsid()
@@ -108,25 +141,6 @@ def serve(control):
         control.send(struct.pack("=id", status, usage.ru_utime + usage.ru_stime))
 
 
-def prepare_triton():
-    """Makes once what Triton would make anew for each candidate: the hash of its own files, half a gigabyte, and the
-    module through which it calls the driver, which it has gcc compile. Neither touches the GPU. What another version
-    of Triton does not have is made when it is needed."""
-    from triton.backends.nvidia import driver
-    from triton.runtime import cache
-
-    cache.triton_key()
-    make, made = driver.compile_module_from_src, {}
-
-    def make_once(src, *rest, **named):
-        if src not in made:
-            made[src] = make(src, *rest, **named)
-        return made[src]
-
-    driver.compile_module_from_src = make_once
-    driver.CudaUtils()
-
-
 def main():
     control = socket.socket(fileno=int(sys.argv[1]))
     try:
@@ -136,10 +150,8 @@ def main():
         return
     try:
         import triton  # noqa: F401  it takes as long as PyTorch, and is optional
-        prepare_triton()
     except BaseException:
         pass
-    remove_all()
     gc.freeze()  # what is there now is never looked through, so that children need not have pages of their own for it
     protect(True)
     control.send(struct.pack("=id", 0, 0.0))

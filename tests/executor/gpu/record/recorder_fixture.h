@@ -45,7 +45,7 @@ struct recorder_fixture {
 static const char recorder_environment[] =
     "umask 022; /usr/bin/python3 -m venv --without-pip \"$1/env\"\n"
     "/usr/bin/python3 -m venv --without-pip \"$1/bare\"\n"
-    "cp -R tests/support/fake_torch/torch \"$1\"/env/lib/python3*/site-packages/\n"
+    "cp -R tests/support/fake_torch/* \"$1\"/env/lib/python3*/site-packages/\n"
     "cp \"$2/capture/libcuda.so.1\" \"$1\"/env/lib/python3*/site-packages/torch/\n"
     "cp tests/support/fake_nvcc.sh \"$1/env/bin/nvcc\"\n"
     "cp tests/support/fake_cuda/*.h \"$1/env/include/\"\n"

@@ -92,6 +92,21 @@ static void every_form_of_a_candidate_is_called(void **state)
     }
 }
 
+// What Triton makes once is made by the process that the candidate's is forked from, and what
+// depends on the candidate by its own.
+static void what_triton_needs_is_made_once(void **state)
+{
+    struct recorder_fixture *f = *state;
+
+    recorded(f, HEAD "import os\nimport triton\nfrom triton.backends.nvidia import driver\n"
+                     "from triton.runtime.cache import triton_key\n"
+                     "def p(x, y, n, a):\n    own = os.getpid()\n"
+                     "    assert triton_key() == os.getppid()\n"
+                     "    assert driver.CudaUtils().module.made_by == os.getppid()\n"
+                     "    assert driver.compile_module_from_src('launches').made_by == own\n"
+                     "    torch.launch('fk_scale', x, y, n, a)\n");
+}
+
 // What makes it one with a launcher for the executor, as a comment for the compiler of C.
 #define LAUNCHER                                                                                   \
     "// extern \"C\" k<<<1, 1>>>();\n#include <stddef.h>\ntypedef unsigned long long at;\n"        \
@@ -341,6 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_launch_is_recorded_as_it_is),
         cmocka_unit_test(every_form_of_a_candidate_is_called),
+        cmocka_unit_test(what_triton_needs_is_made_once),
         cmocka_unit_test(a_launcher_is_compiled_and_called),
         cmocka_unit_test(what_it_returns_lies_in_a_block),
         cmocka_unit_test(a_result_between_words_is_copied_to_one),
