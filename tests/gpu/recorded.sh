@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Candidates in Python and with host launchers on a real GPU: each of tests/gpu/recorded and tests/gpu/unsealed, measured with the options that it names, has the
-# verdict that its second line, or first, expects; launches on four streams are faster than the same ones in turn; twenty Triton kernels are measured, and said is how many a
-# second; so is how much speedups of the same candidate differ; two clients search a folder of Triton kernels, one of them is killed and
+# verdict that its second line, or first, expects; launches on four streams are faster than the same ones in turn; Triton kernels of many problems are measured, and said
+# is how many a second; so is how much speedups of the same kernel differ, sealed and recorded; two clients search a folder of Triton kernels, one of them is killed and
 # goes on, and none is measured twice; problems whose baseline or reference is PyTorch's are checked with their mutants. Nothing of ours
 # may be left afterwards. Needs PyTorch and Triton, and nvcc for two of the candidates.
 #   tests/gpu/recorded.sh BIN WORK PROBLEMS     programs of a bundle; a folder for state and logs. Last line: "N passed, N failed".
