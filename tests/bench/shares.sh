@@ -49,8 +49,15 @@ sample() {
     local name seconds_used jobs rows=0
     while read -r name seconds_used jobs; do
         used[$name]=$seconds_used waiting[$name]=$jobs rows=$((rows + 1))
-    done < <("$bin/kcast" --pool="$pool" --no-worker --json status | tr '{' '\n' |
-        sed -n 's/.*"search":"\([a-z0-9_]*\)-[^"]*".*"used_seconds":\([0-9.e+-]*\).*"waiting":\([0-9]*\).*/\1 \2 \3/p')
+    done < <("$bin/kcast" --pool="$pool" --no-worker --json status | tr '{' '\n' | awk '
+        function value(key) {
+            return match($0, "\"" key "\":\"?[^,\"}]*") ? substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) : ""
+        }
+        /"used_seconds":/ {
+            name = value("search")
+            gsub(/"|-.*/, "", name)
+            print name, value("used_seconds"), value("waiting")
+        }')
     [ $rows -eq ${#problems[@]} ]
 }
 all_wait() {

@@ -30,6 +30,19 @@ figure '^2 devices +measurements of 2 searches at once over those alone, least (
 figure '^2 over 1 +verdicts a second, compiled before +[0-9.]+$'
 [ $bad -eq 0 ] || cat "$work/out"
 
+# ---- tests/bench/shares.sh: four problems, each of whose measurements takes a tenth of a second ----
+for name in pa pb pc pd; do
+    mkdir -p "$work/four"
+    cp -R "$root/tests/data/cuda/rowsum" "$work/four/$name"
+    sed -i "s/\"name\": \"rowsum\"/\"name\": \"$name\"/" "$work/four/$name/problem.json"
+    sed -i '1i //@ tune MORE in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)' "$work/four/$name/template.cu" # than can be measured meanwhile
+    echo '//! takes 100' >>"$work/four/$name/template.cu"
+done
+(cd "$root" && KCAST_BIN=$work/bin KCAST_FAKE_GPUS=2 KCAST_SHARES_DEVICES=cuda KCAST_SHARES_FOLDER=$work/four KCAST_SHARES_PROBLEMS='pa pb pc pd' \
+    tests/bench/shares.sh 3 101 >"$work/out" 2>&1) || say "tests/bench/shares.sh ends with $?"
+for row in 'pa +weight 1' 'pb +weight 1' 'pc +weight 2' 'pd +weight 4'; do figure "^$row: +[0-9.]+ %, [+-][0-9.]+ points of at most"; done
+[ $bad -eq 0 ] || cat "$work/out"
+
 # ---- tests/bench/bench_pool.c ----
 for candidates in seen unseen; do
     "$bin/bench_pool" 1 4 8 2 $candidates >"$work/out" 2>&1 || say "bench_pool ends with $?"
