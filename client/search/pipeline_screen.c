@@ -389,36 +389,33 @@ static struct prospect *take(struct pipeline *p)
     return best;
 }
 
-// Records the forecast by which the last candidate was chosen, unless nothing more happens to it.
-static int record_forecast(struct pipeline *p, struct prospect *prospect, struct err *err)
+// Records what is known of the last candidate since it was chosen, unless nothing more happens to
+// it: a forecast, which is taken, or, where forecast is NULL, why there is none.
+static int record_forecast(struct pipeline *p, struct forecast **forecast, const char *reason,
+                           struct err *err)
 {
     const struct run_proposed *proposed = &candidate_of(p, p->run_state->candidate_count)->proposed;
     if (proposed->duplicate_of != 0) {
         return 0;
     }
     struct run_forecast event = {.candidate = proposed->candidate,
-                                 .forecast = prospect->forecast,
                                  .incumbent_log2 =
                                      run_state_incumbent_before(p->run_state, p->screening.visible),
                                  .asked_at = p->screening.asked_at};
-    prospect->forecast = NULL;
-    event.forecast->id = event.candidate;
+    if (forecast) {
+        event.forecast = *forecast;
+        event.forecast->id = event.candidate;
+        *forecast = NULL;
+    } else {
+        event.reason = xstrdup(reason);
+    }
     return pipeline_append(p, RUN_FORECAST, &event, err);
 }
 
 int pipeline_record_ignorance(struct pipeline *p, struct err *err)
 {
-    const struct run_proposed *proposed = &candidate_of(p, p->run_state->candidate_count)->proposed;
-    if (!p->screening.ignorance || proposed->duplicate_of != 0 ||
-        !(p->run_state->started.rules & RUN_RULE_IGNORANT)) {
-        return 0;
-    }
-    struct run_forecast event = {.candidate = proposed->candidate,
-                                 .incumbent_log2 =
-                                     run_state_incumbent_before(p->run_state, p->screening.visible),
-                                 .asked_at = p->screening.asked_at,
-                                 .reason = xstrdup(p->screening.ignorance)};
-    return pipeline_append(p, RUN_FORECAST, &event, err);
+    bool wanted = p->screening.ignorance && (p->run_state->started.rules & RUN_RULE_IGNORANT);
+    return wanted ? record_forecast(p, NULL, p->screening.ignorance, err) : 0;
 }
 
 static int by_promise_alone(const void *a, const void *b)
@@ -475,7 +472,7 @@ int pipeline_record_screened(struct pipeline *p, size_t want, size_t *ret, struc
         rc = pipeline_record_choice(p, p->screening.plan.part[0].generator, &prospect->choice,
                                     p->screening.known, err);
         if (rc == 0) {
-            rc = record_forecast(p, prospect, err);
+            rc = record_forecast(p, &prospect->forecast, NULL, err);
         }
     }
     return rc == 0 ? record_handed_on(p, err) : rc;
