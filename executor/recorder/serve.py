@@ -112,21 +112,53 @@ def prepare_triton():
     remove_all()
 
 
-def mentions_triton(request):
-    """Whether what is asked for has a word of what uses Triton. It is searched, and not read."""
+def import_ahead(names):
+    """Imports modules without touching the GPU. Some of PyTorch's ask whether there is one, for which it would start CUDA, and
+    no child could then. What cannot be imported is missed by the candidate that needs it, which says so."""
+    import torch
+
+    asked = ((torch.cuda, "is_available"), (getattr(torch, "_C", None), "_cuda_getDeviceCount"))
+    found = [(owner, name, getattr(owner, name)) for owner, name in asked if hasattr(owner, name)]
+    for owner, name, _ in found:
+        setattr(owner, name, lambda: 1)
+    try:
+        for name in names:
+            importlib.import_module(name)
+    except BaseException:
+        pass
+    for owner, name, function in found:
+        setattr(owner, name, function)
+
+
+# What to import ahead where a request has a word of it.
+AHEAD = {
+    b"load_inline": ["torch.utils.cpp_extension"],
+    b"triton": ["triton"],
+    b"torch.compile": ["triton", "torch._inductor.compile_fx", "torch._inductor.codegen.triton"],
+}
+
+
+def prepare_for(request, prepared):
+    """Imports once, here, what a request has a word of, so that no candidate's process needs to. The request is searched, and
+    not read. prepared: the words that have been found before."""
     data = os.pread(request, os.fstat(request).st_size, 0)
-    return b"triton" in data or b"compile" in data
+    found = [word for word in AHEAD if word in data and word not in prepared]
+    for word in found:
+        import_ahead(AHEAD[word])
+    if any("triton" in AHEAD[word] for word in found) and not any("triton" in AHEAD[word] for word in prepared):
+        prepare_triton()
+    if found:
+        prepared.update(found)
+        gc.freeze()  # what is there now is never looked through, so that children need not have pages of their own for it
 
 
 def serve(control):
-    prepared = "triton" not in sys.modules
+    prepared = set()
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, 1, 3)
         if not data or len(descriptors) not in (2, 3):
             return
-        if not prepared and mentions_triton(descriptors[0]):
-            prepare_triton()
-            prepared = True
+        prepare_for(descriptors[0], prepared)
         child = os.fork()
         if child == 0:
             os.setsid()
@@ -148,11 +180,7 @@ def main():
     except BaseException as error:
         control.send(struct.pack("=id", -1, 0.0) + f"{type(error).__name__}: {error}".encode()[:400])
         return
-    try:
-        import triton  # noqa: F401  it takes as long as PyTorch, and is optional
-    except BaseException:
-        pass
-    gc.freeze()  # what is there now is never looked through, so that children need not have pages of their own for it
+    gc.freeze()
     protect(True)
     control.send(struct.pack("=id", 0, 0.0))
     serve(control)

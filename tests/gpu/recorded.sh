@@ -6,6 +6,7 @@
 # may be left afterwards. Needs PyTorch and Triton, and nvcc for two of the candidates.
 #   tests/gpu/recorded.sh BIN WORK PROBLEMS     programs of a bundle; a folder for state and logs. Last line: "N passed, N failed".
 # How long load_inline takes is printed, too.
+# KCAST_KERNELBENCH: a checkout of KernelBench, whose examples of an addition, CUDA by load_inline and Triton, are measured unchanged.
 # KCAST_RECORDED: patterns of names, default all. KCAST_INLINE=1: the one that needs PyTorch's headers, which takes 40 s and more of
 # KCAST_COMPILE_TIME than the default, too. KCAST_FOLDER: how many kernels the two clients search, default 200; 0: none.
 set -u
@@ -40,9 +41,32 @@ before=$(ours)
 daemon=$!
 within 30 ready || { echo "the daemon does not come up:"; tail -3 "$work/kcastd.log"; exit 1; }
 
+# KernelBench's examples: the one in CUDA with the start of the interpreter and, as another file, without; sixteen at once, twice. What is
+# there to tell files apart is a comment behind the last line.
+example() { # NAME FILE…; sets took
+    local name=$1
+    shift
+    start=$(date +%s.%N)
+    kcast measure "$here/add" "$@" >"$work/example.out" 2>&1
+    took=$(seconds "$start")
+    [ "$(grep -cE 'py: (faster|slower|equivalent|inconclusive)' "$work/example.out")" -eq $# ]
+    count $? "KernelBench's $name" "$took s from source to verdict: $(grep -m 1 'py: ' "$work/example.out" | sed 's/.*py: //' | cut -c 1-90)"
+}
+if [ -n "${KCAST_KERNELBENCH:-}" ]; then
+    prompts=$KCAST_KERNELBENCH/src/kernelbench/prompts
+    example "CUDA, with the start of the interpreter" "$prompts/model_new_ex_add.py"
+    mkdir -p "$work/examples"
+    for n in $(seq 0 32); do { cat "$prompts/model_new_ex_add.py" && echo "# $n"; } >"$work/examples/$n.py"; done
+    example "CUDA, interpreter started" "$work/examples/0.py"
+    example "CUDA, sixteen at once with the start of as many interpreters" "$work"/examples/{1..16}.py
+    example "CUDA, sixteen at once" "$work"/examples/{17..32}.py
+    echo "sixteen at once, interpreters started: $(python3 -c "print(f'{16 / $took:.2f}')") a second"
+    example "Triton" "$prompts/model_new_ex_add_triton.py"
+fi
+
 start=$(date +%s.%N)
 kcast measure --fresh "$problems/softmax" "$here/softmax-triton.py" 2>&1 | cut -c 1-200
-echo "the first candidate, with the start of the interpreter: $(seconds "$start") s"
+echo "the first Triton candidate: $(seconds "$start") s"
 
 triton() { # FOLDER COUNT NUMBER: writes so many kernels of softmax there, which differ in what they launch, and with the number
     mkdir -p "$1"

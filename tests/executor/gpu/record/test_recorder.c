@@ -107,6 +107,20 @@ static void what_triton_needs_is_made_once(void **state)
                      "    torch.launch('fk_scale', x, y, n, a)\n");
 }
 
+// What a candidate mentions is imported by the process that the candidate's is forked from, which
+// must not start CUDA for it, because then no child could.
+static void modules_are_imported_once_without_starting_cuda(void **state)
+{
+    struct recorder_fixture *f = *state;
+
+    recorded(f, HEAD "import os\nfrom torch.utils import cpp_extension  # for load_inline\n"
+                     "assert cpp_extension.imported_by == os.getppid()\n"
+                     "assert torch.cuda.started_by is None\n"
+                     "assert torch.cuda.is_available() is True\n"
+                     "def p(x, y, n, a):\n"
+                     "    torch.launch('fk_scale', x, y, n, a)\n");
+}
+
 // What makes it one with a launcher for the executor, as a comment for the compiler of C.
 #define LAUNCHER                                                                                   \
     "// extern \"C\" k<<<1, 1>>>();\n#include <stddef.h>\ntypedef unsigned long long at;\n"        \
@@ -357,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_launch_is_recorded_as_it_is),
         cmocka_unit_test(every_form_of_a_candidate_is_called),
         cmocka_unit_test(what_triton_needs_is_made_once),
+        cmocka_unit_test(modules_are_imported_once_without_starting_cuda),
         cmocka_unit_test(a_launcher_is_compiled_and_called),
         cmocka_unit_test(what_it_returns_lies_in_a_block),
         cmocka_unit_test(a_result_between_words_is_copied_to_one),
