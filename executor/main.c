@@ -13,6 +13,7 @@
 #include "executor/cpu/probe.h"
 #include "executor/gpu/compile/serve.h"
 #include "executor/gpu/probe.h"
+#include "executor/gpu/record/serve.h"
 #include "executor/gpu/serve.h"
 #include "executor/sandbox/cgroup.h"
 #include "proto/messages.h"
@@ -58,13 +59,15 @@ static void print_help(void)
         {"measure", "verify and time one C candidate against the baseline"},
         {"probe", "try the sandbox and say what this machine can do; reads nothing"},
         {"cuda-compile", "serve: compile sealed CUDA sources in the compile jail"},
+        {"cuda-record PYTHON",
+         "serve: record what sources with host code launch, by this interpreter with PyTorch"},
         {"cuda-measure GPU",
          "serve: verify and time sealed candidates on the GPU with this uuid or number"},
         {"cuda-probe", "say which GPUs there are and what they can do; reads nothing"},
         {"cuda-health GPU", "say whether this GPU still works; reads nothing"},
     };
     size_t width = wrap_width(stdout);
-    wrap_print(stdout, "usage: kcast-exec [OPTION…] MODE [GPU]\n\n"
+    wrap_print(stdout, "usage: kcast-exec [OPTION…] MODE [GPU | PYTHON]\n\n"
                        "Started by kcastd. A plan comes on stdin, an outcome goes to stdout, both "
                        "packed; modes that serve do so until stdin ends, in frames of four bytes "
                        "of length and the message.\n\nmodes:\n");
@@ -153,24 +156,24 @@ static int with_zygote(unsigned needs, int (*run)(struct zygote *zygote, struct 
     return rc;
 }
 
-static int mode_compile(const char *gpu, struct err *err)
+static int mode_compile(const char *unused, struct err *err)
 {
-    (void)gpu;
+    (void)unused;
     return with_zygote(CHILD_NEEDS_JAIL, run_compile, err);
 }
 
-static int mode_measure(const char *gpu, struct err *err)
+static int mode_measure(const char *unused, struct err *err)
 {
-    (void)gpu;
+    (void)unused;
     return with_zygote(CHILD_NEEDS_RUNNER, run_measure, err);
 }
 
-static int mode_probe(const char *gpu, struct err *err)
+static int mode_probe(const char *unused, struct err *err)
 {
     struct child_context context;
     int rc = child_context_init(&context, CHILD_NEEDS_JAIL | CHILD_NEEDS_RUNNER, err);
 
-    (void)gpu;
+    (void)unused;
     if (rc != 0) {
         return rc;
     }
@@ -185,18 +188,18 @@ static int mode_probe(const char *gpu, struct err *err)
 
 // ---- modes of GPUs ----
 
-static int mode_cuda_compile(const char *gpu, struct err *err)
+static int mode_cuda_compile(const char *unused, struct err *err)
 {
-    (void)gpu;
+    (void)unused;
     return serve_cuda_compile(err);
 }
 
-static int mode_cuda_probe(const char *gpu, struct err *err)
+static int mode_cuda_probe(const char *unused, struct err *err)
 {
     struct cuda_probe_outcome outcome;
     int rc = probe_cuda(&outcome, err);
 
-    (void)gpu;
+    (void)unused;
     return rc == 0 ? write_outcome(&cuda_probe_outcome_message, &outcome, err) : rc;
 }
 
@@ -212,16 +215,17 @@ static int mode_cuda_health(const char *gpu, struct err *err)
 
 static const struct mode {
     const char *name;
-    bool needs_gpu; // an argument follows the mode: the uuid or the number of a GPU
-    int (*run)(const char *gpu, struct err *err);
+    const char *argument; // what follows the mode, in words; NULL: nothing
+    int (*run)(const char *argument, struct err *err);
 } modes[] = {
-    {"compile", false, mode_compile},
-    {"measure", false, mode_measure},
-    {"probe", false, mode_probe},
-    {"cuda-compile", false, mode_cuda_compile},
-    {"cuda-measure", true, serve_cuda},
-    {"cuda-probe", false, mode_cuda_probe},
-    {"cuda-health", true, mode_cuda_health},
+    {"compile", NULL, mode_compile},
+    {"measure", NULL, mode_measure},
+    {"probe", NULL, mode_probe},
+    {"cuda-compile", NULL, mode_cuda_compile},
+    {"cuda-record", "an interpreter: its path or its name", serve_cuda_record},
+    {"cuda-measure", "a GPU: its uuid or its number", serve_cuda},
+    {"cuda-probe", NULL, mode_cuda_probe},
+    {"cuda-health", "a GPU: its uuid or its number", mode_cuda_health},
 };
 
 static int run_mode(char *const *args, size_t count, struct err *err)
@@ -231,7 +235,6 @@ static int run_mode(char *const *args, size_t count, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(modes) && !mode; i++) {
         mode = strcmp(args[0], modes[i].name) == 0 ? &modes[i] : NULL;
     }
-    bool needs_gpu = mode && mode->needs_gpu;
     if (!mode) {
         struct nearest nearest = {.word = args[0], .len = strlen(args[0])};
         for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
@@ -241,13 +244,13 @@ static int run_mode(char *const *args, size_t count, struct err *err)
                        nearest.best ? "did you mean " : "--help lists them",
                        nearest.best ? nearest.best : "", nearest.best ? "?" : "");
     }
-    if (count != (needs_gpu ? 2 : 1)) {
-        return err_set(err, ERR_USAGE,
-                       needs_gpu ? "%s needs a GPU: its uuid or its number"
-                                 : "%s takes no further argument",
-                       args[0]);
+    if (!mode->argument && count > 1) {
+        return err_set(err, ERR_USAGE, "%s takes no further argument", args[0]);
     }
-    return mode->run(needs_gpu ? args[1] : NULL, err);
+    if (mode->argument && count != 2) {
+        return err_set(err, ERR_USAGE, "%s needs %s", args[0], mode->argument);
+    }
+    return mode->run(mode->argument ? args[1] : NULL, err);
 }
 
 int main(int argc, char **argv)

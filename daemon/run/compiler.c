@@ -30,6 +30,7 @@
 #include "daemon/run/compiler_inside.h"
 #include "daemon/run/outcome.h"
 #include "daemon/store/cache.h"
+#include "problem/candidate_form.h"
 #include "proto/result_check.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,12 +139,28 @@ static void on_executor_end(void *owner, struct executor_end *end)
     compile_task_lose(task, JOB_CAUSE_LOST_EXECUTOR, reason);
 }
 
-// How kcast-exec is run. Processes for cuda stay.
-static struct executor_config executor_of(const struct daemon_limits *limits, bool cuda)
+// How kcast-exec makes an object of a source.
+enum making { MAKING_C, MAKING_CUDA, MAKING_RECORDING };
+
+static enum making making_of(const struct compile_input *input, const struct bytes *source)
 {
+    return !compile_input_is_cuda(input) ? MAKING_C
+           : candidate_is_sealed(candidate_form((const char *)source->data, source->len))
+               ? MAKING_CUDA
+               : MAKING_RECORDING;
+}
+
+// Processes for cuda stay: a compiler that has been loaded, an interpreter that has PyTorch.
+static struct executor_config executor_of(const struct daemon_limits *limits, enum making making)
+{
+    static const char *const mode[] = {"compile", "cuda-compile", "cuda-record"};
+
     return (struct executor_config){
-        .mode = cuda ? "cuda-compile" : "compile",
-        .keep = cuda ? "" : NULL,
+        .mode = mode[making],
+        .argument = making != MAKING_RECORDING ? NULL
+                    : limits->python           ? limits->python
+                                               : "python3",
+        .keep = making == MAKING_C ? NULL : "",
         .outcome_max = OUTCOME_MAX,
         .deadline_ms = compile_input_wall_seconds(limits) * 1000 + limits->slack_ms,
         .grace_ms = limits->grace_ms,
@@ -207,7 +224,6 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
 {
     struct compile_task *task = owner;
     const struct daemon_parts *parts = task->compiler->parts;
-    struct executor_config run = executor_of(&parts->limits, compile_input_is_cuda(&task->input));
 
     (void)count;
     if (task->orphan || task->compiler->stopping) {
@@ -232,6 +248,8 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
         compile_task_lose(task, JOB_CAUSE_MISSING_BLOB, error->text);
         return;
     }
+    struct executor_config run =
+        executor_of(&parts->limits, making_of(&task->input, &blobs[0])); // the plan takes these
     task->asked = needs_of(task);
     task->asked.device = device_of(task);
     struct bytes plan = compile_input_plan(&task->asked, &parts->limits, &task->known, blobs);
@@ -251,9 +269,11 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
 void compiler_keep_ready(struct compiler *compiler)
 {
     const struct daemon_parts *parts = compiler->parts;
-    struct executor_config run = executor_of(&parts->limits, true);
+    struct executor_config compile = executor_of(&parts->limits, MAKING_CUDA);
+    struct executor_config record = executor_of(&parts->limits, MAKING_RECORDING);
 
-    executors_prestart(parts->executors, &run, parts->limits.compile_slots, NULL, NULL);
+    executors_prestart(parts->executors, &compile, parts->limits.compile_slots, NULL, NULL);
+    executors_prestart(parts->executors, &record, 1, NULL, NULL);
 }
 
 void compiler_kick(struct compiler *compiler)

@@ -70,7 +70,8 @@ void compiler_cancel(struct compiler *compiler, struct compile_request *request)
 // The object of this compilation is missing or damaged: the next request compiles again.
 void compiler_forget(struct compiler *compiler, const struct compile_input *input);
 
-// Keeps as many processes for cuda sources ready as there are slots.
+// Keeps as many processes for sealed cuda sources ready as there are slots, and one for those that
+// are recorded.
 void compiler_keep_ready(struct compiler *compiler);
 // Starts waiting compilations as far as they may be started.
 void compiler_kick(struct compiler *compiler);

@@ -81,6 +81,7 @@ static struct prestarted_config prestarted_config_of(const struct executor_confi
     return (struct prestarted_config){
         .mode = config->mode,
         .argument = config->argument,
+        .on_device = config->on_device,
         .group = config->keep,
         .fresh = config->fresh,
         .limits = config->limits,

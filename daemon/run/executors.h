@@ -26,7 +26,8 @@ struct executor_end {
 
 struct executor_config {
     const char *mode;     // first argument of kcast-exec: "compile", "measure", "cuda-probe", …
-    const char *argument; // second argument, a GPU's UUID; NULL: none
+    const char *argument; // second argument, a GPU's UUID or an interpreter; NULL: none
+    bool on_device;       // it is a GPU, of which the process makes a context
     // NULL: a process for this plan alone. Otherwise the process stays and answers more plans of
     // the same mode, argument and keep; all plans with an empty keep share their processes.
     const char *keep;

@@ -166,6 +166,7 @@ static struct executor_config executor_of(const struct daemon_limits *limits,
     return (struct executor_config){
         .mode = gpu ? "cuda-measure" : "measure",
         .argument = gpu ? device->uuid : NULL,
+        .on_device = gpu,
         .outcome_max = MEASURE_OUTCOME_MAX,
         .grace_ms = limits->grace_ms,
         .limits = {.memory = MEASURE_GROUP_MEMORY,

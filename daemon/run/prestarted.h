@@ -22,6 +22,7 @@ struct prestarted_set; // all processes of one daemon that stay
 struct prestarted_config {
     const char *mode;            // first argument of kcast-exec
     const char *argument;        // second argument; NULL: none
+    bool on_device;              // the argument is a GPU, of which the process makes a context
     const char *group;           // not NULL; all plans with an empty group share their processes
     bool fresh;                  // only a process that has answered no plan
     struct cgroup_limits limits; // of the process and its descendants
@@ -54,8 +55,8 @@ struct prestarted_set *prestarted_set_create(struct children *children, const st
 void prestarted_set_free(struct prestarted_set *set);
 // Starts no more unused processes and ends all processes that owe no answer.
 void prestarted_set_stop(struct prestarted_set *set);
-// Keeps `count` unused processes of this mode and argument; group and fresh do not matter. Where
-// there is an argument (a device) they are started one after the other for each, and the first of
+// Keeps `count` unused processes of this mode and argument; group and fresh do not matter. Those on
+// a device are started one after the other for each, and the first of
 // the whole set alone. One that was used is replaced when nothing is being asked of that device, so
 // that the start disturbs no measurement; but after PRESTARTED_STARVED_NS in any case, and at once
 // when none is left. An idle process of the empty group counts as unused. on_first, which may be

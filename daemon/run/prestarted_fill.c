@@ -4,7 +4,7 @@
 // asks next would have to wait for a start; nothing has been asked of the device for
 // STARTED_QUIET_NS; or it has been missing for PRESTARTED_STARVED_NS, because a device that is used
 // well is never quiet, and a search that finds one incumbent after the other needs an unused
-// process for each. Those with an argument make a context of a device: one at a time for each, and
+// process for each. Those on a device make a context of it: one at a time for each, and
 // over the whole set until the first is ready, which the daemon's start waits for. One that takes
 // longer than START_TURN_NS does not keep the others waiting.
 //
@@ -39,6 +39,7 @@ struct prestarted_kind *prestarted_kind_of(struct prestarted_set *set,
         (*at)->argument = config->argument ? xstrdup(config->argument) : NULL;
     }
     struct prestarted_kind *kind = *at;
+    kind->on_device = config->on_device;
     kind->limits = config->limits;
     kind->grace_ms = config->grace_ms;
     return kind;
@@ -96,7 +97,7 @@ static bool is_due(const struct prestarted_set *set, struct prestarted_kind *kin
     if (now_ns < kind->retry_ns) {
         return false;
     }
-    return !kind->argument || unused == 0 ||
+    return !kind->on_device || unused == 0 ||
            (kind->asked == 0 && now_ns - kind->quiet_ns >= STARTED_QUIET_NS) ||
            now_ns - kind->missing_ns >= PRESTARTED_STARVED_NS;
 }
@@ -115,7 +116,7 @@ static void start_unused(struct prestarted_set *set, struct prestarted_kind *kin
 
 static bool is_making_context(const struct prestarted_set *set, const struct prestarted *prestarted)
 {
-    return prestarted->kind->argument && prestarted->state == PRESTARTED_STARTING &&
+    return prestarted->kind->on_device && prestarted->state == PRESTARTED_STARTING &&
            clock_now_ns(set->clock) - prestarted->started_ns < START_TURN_NS;
 }
 
@@ -130,7 +131,7 @@ static bool has_to_wait(const struct prestarted_set *set, const struct prestarte
 
         own = own || (making && prestarted->kind == kind);
         any = any || making;
-        ready = ready || (prestarted->kind->argument && prestarted->state != PRESTARTED_STARTING);
+        ready = ready || (prestarted->kind->on_device && prestarted->state != PRESTARTED_STARTING);
     }
     return own || (any && !ready);
 }
@@ -138,7 +139,8 @@ static bool has_to_wait(const struct prestarted_set *set, const struct prestarte
 void prestarted_refill(struct prestarted_set *set)
 {
     for (struct prestarted_kind *kind = set->kinds; kind; kind = kind->next) {
-        while (!set->stopping && is_due(set, kind) && !(kind->argument && has_to_wait(set, kind))) {
+        while (!set->stopping && is_due(set, kind) &&
+               !(kind->on_device && has_to_wait(set, kind))) {
             start_unused(set, kind);
         }
     }

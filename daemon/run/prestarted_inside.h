@@ -10,6 +10,7 @@
 struct prestarted_kind {
     char *mode;
     char *argument; // NULL: none
+    bool on_device;
     struct cgroup_limits limits;
     uint64_t grace_ms;
     size_t wanted;       // unused processes to be kept

@@ -450,7 +450,8 @@ int main(int argc, char **argv)
         measure();
     } else if (strcmp(exec_stub.mode, "probe") == 0) {
         probe();
-    } else if (strcmp(exec_stub.mode, "cuda-compile") == 0) {
+    } else if (strcmp(exec_stub.mode, "cuda-compile") == 0 ||
+               strcmp(exec_stub.mode, "cuda-record") == 0) {
         serve(compile);
     } else if (strcmp(exec_stub.mode, "cuda-measure") == 0 && exec_stub.uuid) {
         serve(measure);
@@ -459,7 +460,8 @@ int main(int argc, char **argv)
     } else if (strcmp(exec_stub.mode, "cuda-probe") == 0) {
         cuda_probe();
     } else {
-        exec_die("compile, measure, probe, cuda-compile, cuda-measure UUID or cuda-probe");
+        exec_die("compile, measure, probe, cuda-compile, cuda-record PYTHON, cuda-measure UUID or "
+                 "cuda-probe");
     }
     fflush(stdout);
     _exit(0); // what was allocated goes with the process

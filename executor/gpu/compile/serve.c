@@ -1,15 +1,10 @@
-// Design note. A candidate with host code is not compiled but recorded; the interpreter is started
-// when the first one comes.
-//
-// The sandbox is tried first. Where the machine has none, the compiler starts without
+// Design note. The sandbox is tried first. Where the machine has none, the compiler starts without
 // it, and only a plan that asks for no sandbox can be compiled. A plan that asks for the other kind
 // than the last one did has the compile server started anew.
 #include "executor/gpu/compile/serve.h"
 #include "executor/frame.h"
 #include "executor/gpu/compile/compile.h"
 #include "executor/gpu/compile/nvrtc.h"
-#include "executor/gpu/record/record.h"
-#include "problem/candidate_form.h"
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,20 +14,8 @@ struct server {
     struct sandbox_filter filter;
     struct zygote zygote;
     struct cuda_jail jail;
-    struct recorder recorder;
     char *toolchain; // description that goes into every outcome
 };
-
-// Compiles or records, by the form of the source.
-static int make(struct server *server, const struct compile_plan *plan,
-                struct compile_outcome *outcome, struct err *err)
-{
-    const struct bytes *source = &plan->source;
-
-    return candidate_is_sealed(candidate_form((const char *)source->data, source->len))
-               ? compile_cuda(plan, &server->jail, outcome, err)
-               : record_cuda(plan, &server->recorder, outcome, err);
-}
 
 static int server_start(struct server *server, bool sandbox_off, struct err *err)
 {
@@ -75,7 +58,7 @@ static int answer(void *owner, const struct bytes *packed_plan, struct bytes *re
     if (rc != 0) {
         goto out;
     }
-    rc = make(server, &plan, &outcome, err);
+    rc = compile_cuda(&plan, &server->jail, &outcome, err);
     if (rc != 0) {
         goto out;
     }
@@ -95,8 +78,7 @@ out:
 int serve_cuda_compile(struct err *err)
 {
     struct server server = {.zygote = {.socket = -1},
-                            .jail = {.socket = -1, .memory_fd = -1, .words_fd = -1},
-                            .recorder = RECORDER_INIT};
+                            .jail = {.socket = -1, .memory_fd = -1, .words_fd = -1}};
     struct err why = ERR_INIT;
     int rc = sandbox_filter_build(&server.filter, STAGE_COMPILE, err);
 
@@ -117,7 +99,6 @@ int serve_cuda_compile(struct err *err)
     rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, PLAN_MAX, answer, &server, err);
 out:
     server_stop(&server);
-    recorder_stop(&server.recorder);
     sandbox_filter_release(&server.filter);
     free(server.toolchain);
     return rc;

@@ -1,6 +1,6 @@
 // Recording a candidate that has host code of its own: from a compile_plan to an object, a packed
 // cuda_object with a recording, and facts about it, as executor/gpu/compile/compile.h does for a
-// sealed source. The mode cuda-compile calls it. What the recorder says is checked here; whatever
+// sealed source. The mode cuda-record calls it. What the recorder says is checked here; whatever
 // it is, the outcome is one.
 #ifndef EXECUTOR_GPU_RECORD_RECORD_H
 #define EXECUTOR_GPU_RECORD_RECORD_H

@@ -286,6 +286,7 @@ static void end_process(struct recorder *recorder)
         process_reap(recorder->pid, NULL);
     }
     recorder->pid = 0;
+    recorder->starting = false;
     recorder->control = -1;
 }
 
@@ -300,7 +301,7 @@ void recorder_stop(struct recorder *recorder)
     *recorder = (struct recorder)RECORDER_INIT;
 }
 
-int recorder_start(struct recorder *recorder, const char *python, bool sandbox_off, struct err *err)
+int recorder_begin(struct recorder *recorder, const char *python, bool sandbox_off, struct err *err)
 {
     if (recorder->pid > 0 && recorder->sandbox_off == sandbox_off) {
         return 0;
@@ -320,15 +321,28 @@ int recorder_start(struct recorder *recorder, const char *python, bool sandbox_o
     if (rc == 0) {
         rc = spawn(recorder, err);
     }
-    struct control_status status = {.status = -1};
-    char text[512] = "its process ends or does not answer";
-    if (rc == 0 &&
-        (await_status(recorder, START_SECONDS, &status, text) < 0 || status.status != 0)) {
-        rc = err_set(err, ERR_UNSUPPORTED, "%s does not record: %s", recorder->python, text);
-    }
     if (rc != 0) {
         recorder_stop(recorder);
     }
+    recorder->starting = rc == 0;
+    return rc;
+}
+
+int recorder_start(struct recorder *recorder, const char *python, bool sandbox_off, struct err *err)
+{
+    struct control_status status = {.status = -1};
+    char text[512] = "its process ends or does not answer";
+    int rc = recorder_begin(recorder, python, sandbox_off, err);
+
+    if (rc != 0 || !recorder->starting) {
+        return rc;
+    }
+    recorder->starting = false;
+    if (await_status(recorder, START_SECONDS, &status, text) >= 0 && status.status == 0) {
+        return 0;
+    }
+    rc = err_set(err, ERR_UNSUPPORTED, "%s does not record: %s", recorder->python, text);
+    recorder_stop(recorder);
     return rc;
 }
 

@@ -21,6 +21,7 @@ struct recorder {
     bool entered;                   // the zygote is in its sandbox
     char python[RECORDER_PATH_MAX]; // the interpreter
     pid_t pid;                      // of the process that forks; 0: it is not running
+    bool starting;                  // it has not said yet that it can record
     int control;                    // to it; -1: none
     char folder[RECORDER_PATH_MAX]; // without a sandbox: its working directory; "": none
 };
@@ -48,7 +49,11 @@ struct recorder_report {
 // Forks what starts the interpreter, for a process that will use the GPU or hold secrets before it
 // knows whether it needs one: such a process must not be copied.
 MUST_CHECK int recorder_fork(struct recorder *recorder, struct err *err);
-// Starts the interpreter unless it runs already, as asked for. Takes seconds: it imports PyTorch.
+// Begins to start the interpreter unless it runs already, as asked for, and does not wait. After a
+// failure none is running.
+MUST_CHECK int recorder_begin(struct recorder *recorder, const char *python, bool sandbox_off,
+                              struct err *err);
+// As recorder_begin, and waits until it can record. Takes seconds: it imports PyTorch.
 // ERR_UNSUPPORTED says what the interpreter lacks, ERR_SANDBOX what the sandbox does.
 MUST_CHECK int recorder_start(struct recorder *recorder, const char *python, bool sandbox_off,
                               struct err *err);

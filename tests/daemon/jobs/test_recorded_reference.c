@@ -51,10 +51,21 @@ static int tear_down(void **state)
     return 0;
 }
 
-// Ends a compilation with an object that names its source and hidden cases.
-static void compile(struct fixture *f, const char *refusal_of_reference)
+// A compilation or a recording under way; NULL: there is none.
+static struct execution *making(const struct fixture *f)
 {
-    struct execution *execution = workshop_execution(&f->w, "cuda-compile");
+    struct execution *execution = f->w.executions;
+
+    while (execution && (execution->stopped || (strcmp(execution->name, "cuda-compile") != 0 &&
+                                                strcmp(execution->name, "cuda-record") != 0))) {
+        execution = execution->next;
+    }
+    return execution;
+}
+
+// Ends one with an object that names its source and hidden cases. What is Python is recorded.
+static void make(struct fixture *f, struct execution *execution, const char *refusal_of_reference)
+{
     struct compile_plan plan;
     struct compile_outcome outcome;
     struct compiled compiled;
@@ -62,6 +73,9 @@ static void compile(struct fixture *f, const char *refusal_of_reference)
     assert_int_equal(
         message_read(&compile_plan_message, &plan, execution->plan.data, execution->plan.len, NULL),
         0);
+    assert_string_equal(execution->name, memmem(plan.source.data, plan.source.len, "def ", 4)
+                                             ? "cuda-record"
+                                             : "cuda-compile");
     message_init(&compile_outcome_message, &outcome);
     message_init(&compiled_message, &compiled);
     outcome.compiled = &compiled;
@@ -88,14 +102,10 @@ static void compile_until(struct fixture *f, const struct job *job, enum job_sta
                           const char *refusal_of_reference)
 {
     while (job->state != state) {
-        bool any = false;
-        const struct execution *execution;
+        struct execution *execution = making(f);
 
-        for (execution = f->w.executions; execution; execution = execution->next) {
-            any = any || (!execution->stopped && strcmp(execution->name, "cuda-compile") == 0);
-        }
-        if (any) {
-            compile(f, refusal_of_reference);
+        if (execution) {
+            make(f, execution, refusal_of_reference);
         } else {
             workshop_turn(&f->w);
         }

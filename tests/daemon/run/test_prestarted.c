@@ -100,6 +100,7 @@ static struct prestarted_config config_of(const char *group, bool fresh)
     return (struct prestarted_config){
         .mode = "cuda-measure",
         .argument = "GPU-1",
+        .on_device = true,
         .group = group,
         .fresh = fresh,
         .grace_ms = PROGRAM_LIMIT_MS,
