@@ -1,6 +1,6 @@
 // Design note. The interpreter takes seconds to start, so it is started before anybody asks for it,
 // in a sandbox. A plan that wants none, or finds it ended, starts it anew. That it cannot be
-// started is the answer to a plan, not the end of this process: a host without PyTorch has one, too.
+// started is the answer to a plan, not the end of this process: a host without PyTorch has one.
 #include "executor/gpu/record/serve.h"
 #include "common/strbuf.h"
 #include "executor/frame.h"
