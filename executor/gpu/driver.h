@@ -18,6 +18,8 @@ typedef struct cu_module *cu_module;
 typedef struct cu_function *cu_function;
 typedef struct cu_stream *cu_stream;
 typedef struct cu_event *cu_event;
+typedef struct cu_graph *cu_graph;
+typedef struct cu_graph_exec *cu_graph_exec;
 typedef uint64_t cu_memory; // CUmemGenericAllocationHandle
 
 // The results that this program distinguishes.
@@ -80,6 +82,8 @@ enum {
     CU_CONTEXT_SPIN = 1,
     CU_CONTEXT_BLOCKING_SYNC = 4
 };
+// cuStreamBeginCapture
+enum { CU_CAPTURE_THREAD_LOCAL = 1 };
 // struct cu_attribute.id
 enum { CU_LAUNCH_COOPERATIVE = 2, CU_LAUNCH_CLUSTER = 4, CU_LAUNCH_PDL = 6 };
 // cuLaunchKernelEx: entries of `extra`, each followed by its value, for parameters in one piece.
@@ -217,6 +221,13 @@ struct cu_uuid {
     X(REQUIRED, event_record, "cuEventRecord", (cu_event event, cu_stream stream))                 \
     X(REQUIRED, event_query, "cuEventQuery", (cu_event event))                                     \
     X(REQUIRED, event_elapsed, "cuEventElapsedTime", (float *ret_ms, cu_event from, cu_event to))  \
+    X(REQUIRED, capture_begin, "cuStreamBeginCapture_v2", (cu_stream stream, int mode))            \
+    X(REQUIRED, capture_end, "cuStreamEndCapture", (cu_stream stream, cu_graph * ret))             \
+    X(REQUIRED, graph_make, "cuGraphInstantiateWithFlags",                                         \
+      (cu_graph_exec * ret, cu_graph graph, uint64_t flags))                                       \
+    X(REQUIRED, graph_launch, "cuGraphLaunch", (cu_graph_exec graph, cu_stream stream))            \
+    X(REQUIRED, graph_exec_destroy, "cuGraphExecDestroy", (cu_graph_exec graph))                   \
+    X(REQUIRED, graph_destroy, "cuGraphDestroy", (cu_graph graph))                                 \
     X(OPTIONAL, tensormap_tiled, "cuTensorMapEncodeTiled",                                         \
       (struct cu_tensormap * ret, int type, uint32_t rank, void *address, const uint64_t *extent,  \
        const uint64_t *stride, const uint32_t *box, const uint32_t *element_stride,                \

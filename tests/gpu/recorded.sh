@@ -158,10 +158,10 @@ kcast measure "$problems/softmax" "$work/inline"/*.py >"$work/inline.out" 2>&1
 echo "load_inline, 16 at once, from source to verdict: $(seconds "$start") s; $(grep -cE 'py: (faster|slower|equivalent|inconclusive)' "$work/inline.out") have a verdict"
 
 # How much eight speedups of the same kernel differ, sealed and recorded: the baseline against itself, 64 launches a shape unless it is
-# known sooner that there is no difference. Alone, and while others are recorded.
-spread() { # NAME CANDIDATE
-    for _ in 1 2 3 4 5 6 7 8; do kcast --json measure --fresh --launches 64 "$problems/softmax" "$2"; done >"$work/again.json" 2>/dev/null
-    python3 - "$work/again.json" "$1" <<'P'
+# known sooner that there is no difference. Alone, and while others are recorded. Launches of axpy vary little, some of softmax by 2 %.
+spread() { # PROBLEM NAME CANDIDATE
+    for _ in 1 2 3 4 5 6 7 8; do kcast --json measure --fresh --launches 64 "$problems/$1" "$3"; done >"$work/again.json" 2>/dev/null
+    python3 - "$work/again.json" "$1, $2" <<'P'
 import json, math, statistics, sys
 results = [json.loads(line) for line in open(sys.argv[1])]
 def differ(speedups): return 100 * statistics.stdev(map(math.log, speedups))
@@ -171,19 +171,28 @@ print(f'spread  {sys.argv[2]}: {len(results)} speedups, sd {differ([one["speedup
       f'half of the intervals {100 * statistics.mean(math.log(one["ci95"][1] / one["ci95"][0]) / 2 for one in results):.2f} %')
 P
 }
-grep -v '^//@' "$problems/softmax/baseline.cu" >"$work/baseline-recorded.cu"
-cat >>"$work/baseline-recorded.cu" <<'C'
-#include <cstdint>
+launcher() { # PROBLEM; standard input: what launches its baseline
+    { grep -v '^//@' "$problems/$1/baseline.cu" && echo '#include <cstdint>' && cat; } >"$work/$1-recorded.cu"
+}
+launcher softmax <<'C'
 extern "C" void kcast_run(const float *x, float *y, int64_t R, int64_t N, cudaStream_t stream)
 {
     softmax<<<(unsigned)R, 256, 0, stream>>>(x, y, (int)N);
 }
 C
-spread "sealed" "$problems/softmax/baseline.cu"
-spread "recorded" "$work/baseline-recorded.cu"
+launcher axpy <<'C'
+extern "C" void kcast_run(const float *x, float *y, int64_t N, double a, cudaStream_t stream)
+{
+    axpy<<<(unsigned)((N + 255) / 256), 256, 0, stream>>>(x, y, (int)N, (float)a);
+}
+C
+for problem in axpy softmax; do
+    spread $problem "sealed" "$problems/$problem/baseline.cu"
+    spread $problem "recorded" "$work/$problem-recorded.cu"
+done
 measure_kernels beside 4 &
 beside=$!
-spread "sealed, while others are recorded" "$problems/softmax/baseline.cu"
+spread softmax "sealed, while others are recorded" "$problems/softmax/baseline.cu"
 kill -0 $beside 2>/dev/null || echo "they had been recorded before that ended"
 wait $beside
 

@@ -26,6 +26,12 @@ MUST_CHECK int program_make_events(struct program *program, struct err *err);
 // Destroys the events, before the plan is released.
 void program_forget_events(struct program *program);
 
+// Makes program->graph of the launches, when there are several and the driver can. Returns 0,
+// PROGRAM_UNFIT or an error.
+MUST_CHECK int program_make_graph(struct program *program, struct err *err);
+// Destroys it, before anything that it was made of.
+void program_forget_graph(struct program *program);
+
 // program_prepare, after everything of the last case has been forgotten.
 MUST_CHECK int program_prepare_sealed(struct program *program, const struct shape_case *shape,
                                       const struct program_tensors *tensors, struct err *err);

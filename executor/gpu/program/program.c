@@ -78,6 +78,7 @@ out:
 
 static void forget_launches(struct program *program)
 {
+    program_forget_graph(program);
     program_forget_events(program);
     stream_plan_release(&program->plan);
     for (size_t i = 0; i < program->launch_count; i++) {

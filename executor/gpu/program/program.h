@@ -98,6 +98,7 @@ struct program {
     struct stream_plan plan; // of a recording; else empty, and all launches are on one stream
     cu_event *event;         // of each launch that another stream waits for; NULL: one stream
     cu_event begin;          // of the run, for streams that have nothing else to wait for
+    cu_graph_exec graph;     // of a recording with several launches: all; else NULL
     struct program_area area[PROGRAM_AREAS_MAX]; // in the order of their addresses
     size_t area_count;
     // Where the results of outputs are that a run does not leave in their tensor; 0 bytes: it does.
@@ -129,7 +130,8 @@ MUST_CHECK int program_clear(struct program *program, struct err *err);
 // Queues giving the device variables of all loaded modules the values from when they were loaded,
 // and the areas of FILL_KEPT what they hold. Reads the arena `judge`.
 MUST_CHECK int program_restore(struct program *program, struct err *err);
-// Queues the launches: in their order, or beside each other where a recording allows that. In
+// Queues the launches: in their order, or beside each other where a recording allows that, those of
+// a recording at once, as a graph, unless one is cooperative. In
 // either case events that are recorded on gpu->stream before and after this call have all of them
 // between them, and who waits for the stream waits for all; also after a failure that leaves the
 // context usable. Returns 0, PROGRAM_UNFIT or an error.

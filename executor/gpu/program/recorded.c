@@ -219,5 +219,5 @@ int program_prepare_recorded(struct program *program, const struct shape_case *s
     for (size_t i = 0; i < of->nodes_count && rc == 0; i++) {
         rc = add_node(program, of, i, tensors, err);
     }
-    return rc;
+    return rc == 0 ? program_make_graph(program, err) : rc;
 }

@@ -10,6 +10,11 @@
 // event, and the second is not reached while one of them goes on. gpu_wait waits for them all, and
 // what no launch may see stays closed as long. This holds also when a launch cannot be queued: then
 // the stream waits for all that has been queued.
+//
+// Several launches of a recording are queued in this way once, while the driver notes them down as
+// a graph, and each run launches that. So what a run takes is the GPU's time for them, as in the
+// application that launches such a graph, and not the host's for queueing one after the other. With
+// cooperative launches there is no graph: each run queues them.
 #include "common/mem.h"
 #include "executor/gpu/program/inside.h"
 #include <stdlib.h>
@@ -214,6 +219,16 @@ static cu_result run_fill(struct program *program, const struct program_launch *
     }
 }
 
+// What is to be launched under this name cannot be, or a fault of before is told now.
+static int refused(const struct program *program, cu_result result, const char *name,
+                   struct err *err)
+{
+    int rc = gpu_check(program->gpu, result, "it cannot be launched", err);
+
+    (void)err_wrap(err, "%s", name);
+    return program->gpu->broken ? rc : PROGRAM_UNFIT;
+}
+
 static int run_one(struct program *program, struct program_launch *launch, struct err *err)
 {
     struct driver *d = &program->gpu->driver;
@@ -233,9 +248,7 @@ static int run_one(struct program *program, struct program_launch *launch, struc
     if (result == CU_OK) {
         return 0;
     }
-    int rc = gpu_check(program->gpu, result, "it cannot be launched", err);
-    (void)err_wrap(err, "%s", launch->name);
-    return program->gpu->broken ? rc : PROGRAM_UNFIT;
+    return refused(program, result, launch->name, err);
 }
 
 static int run_in_order(struct program *program, struct err *err)
@@ -279,7 +292,71 @@ static int run_overlapping(struct program *program, struct err *err)
     return rc;
 }
 
-int program_run(struct program *program, struct err *err)
+static int queue(struct program *program, struct err *err)
 {
     return program->plan.streams > 1 ? run_overlapping(program, err) : run_in_order(program, err);
+}
+
+// Whether the launches become a graph. The driver notes no cooperative launch down whose parameters
+// are in one piece, as they are in a recording.
+static bool wants_graph(const struct program *program)
+{
+    for (size_t i = 0; i < program->launch_count; i++) {
+        const struct program_launch *launch = &program->launch[i];
+
+        for (size_t a = 0; a < launch->config.attribute_count; a++) {
+            if (launch->attribute[a].id == CU_LAUNCH_COOPERATIVE) {
+                return false;
+            }
+        }
+    }
+    return program->launch_count > 1;
+}
+
+int program_make_graph(struct program *program, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+    struct driver *d = &gpu->driver;
+    cu_graph graph = NULL;
+
+    if (!wants_graph(program)) {
+        return 0;
+    }
+    int rc = gpu_check(gpu, d->capture_begin(gpu->stream, CU_CAPTURE_THREAD_LOCAL),
+                       "noting launches down", err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = queue(program, err);
+    cu_result result = d->capture_end(gpu->stream, &graph);
+    if (rc == 0 && result == CU_OK) {
+        result = d->graph_make(&program->graph, graph, 0);
+    }
+    if (rc == 0 && result != CU_OK) {
+        program->graph = NULL;
+        rc = refused(program, result, "the graph of its launches", err);
+    }
+    if (graph) {
+        (void)d->graph_destroy(graph);
+    }
+    return rc;
+}
+
+void program_forget_graph(struct program *program)
+{
+    if (program->graph && !program->gpu->hung) {
+        (void)program->gpu->driver.graph_exec_destroy(program->graph);
+    }
+    program->graph = NULL;
+}
+
+int program_run(struct program *program, struct err *err)
+{
+    struct gpu *gpu = program->gpu;
+
+    if (!program->graph) {
+        return queue(program, err);
+    }
+    cu_result result = gpu->driver.graph_launch(program->graph, gpu->stream);
+    return result == CU_OK ? 0 : refused(program, result, "the graph of its launches", err);
 }

@@ -12,9 +12,18 @@
 #define PLAN_MAX ((size_t)160 << 20) // bytes: source, problem and a known object
 
 struct server {
+    const char *python;
     struct recorder recorder;
     char *toolchain; // description that goes into every outcome
 };
+
+// Begins to start the interpreter when there is none, as after a candidate that never ended.
+static void begin(struct server *server, bool sandbox_off)
+{
+    struct err told_by_the_next_plan = ERR_INIT;
+
+    (void)!recorder_begin(&server->recorder, server->python, sandbox_off, &told_by_the_next_plan);
+}
 
 static int answer(void *owner, const struct bytes *packed_plan, struct bytes *ret, bool *ret_last,
                   struct err *err)
@@ -41,6 +50,7 @@ static int answer(void *owner, const struct bytes *packed_plan, struct bytes *re
         goto out;
     }
     *ret = strbuf_detach_bytes(&packed);
+    begin(server, plan.sandbox_off);
 out:
     strbuf_release(&packed);
     message_clear(&compile_plan_message, &plan);
@@ -49,12 +59,11 @@ out:
 
 int serve_cuda_record(const char *python, struct err *err)
 {
-    struct server server = {.recorder = RECORDER_INIT};
-    struct err told_later = ERR_INIT;
+    struct server server = {.python = python, .recorder = RECORDER_INIT};
     int rc = nvrtc_toolchain(&server.toolchain, err);
 
     if (rc == 0) {
-        (void)!recorder_begin(&server.recorder, python, false, &told_later);
+        begin(&server, false);
         rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, PLAN_MAX, answer, &server, err);
     }
     recorder_stop(&server.recorder);

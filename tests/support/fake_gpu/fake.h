@@ -187,9 +187,28 @@ struct cu_stream {
     bool hung;   // a kernel that never ends is in it, or it waits for one
     struct cu_stream *next;
 };
-// Makes it fake.stream; NULL: the default stream. Returns false when the stream never gets to what
-// is queued now, and so nothing may be done.
+// streams.c: makes it fake.stream; NULL: the default stream. Returns false when the stream never
+// gets to what is queued now, and so nothing may be done.
 bool fake_enter(struct cu_stream *stream);
+// All streams and events.
+void fake_free_streams(void);
+
+// What has been queued, for a graph.
+struct fake_work {
+    cu_result (*act)(const struct fake_work *work);
+    cu_stream stream;
+    cu_event event; // recorded or waited for
+    cu_pointer to, from;
+    size_t count;
+    unsigned value, size; // of what memory is filled with
+    cu_function function;
+    struct cu_launch launch;
+    unsigned char *packed; // parameters of a kernel; owned by the graph
+    size_t packed_bytes;
+};
+// capture.c: keeps the work, with what it owns, when a capture goes on; false: none does. *ret is
+// what the call that queues it returns.
+bool fake_keep(const struct fake_work *work, cu_result *ret);
 
 // driver.c: returns why a call that needs a context fails; CU_OK when it does not.
 cu_result fake_state(void);

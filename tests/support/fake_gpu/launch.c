@@ -180,6 +180,36 @@ static cu_result check_launch(const struct cu_launch *launch, cu_function functi
     return CU_OK;
 }
 
+static cu_result launch_again(const struct fake_work *work)
+{
+    void *unpacked[FAKE_PARAMETER_MAX];
+
+    return !fake_unpack(work->function, work->packed, work->packed_bytes, unpacked)
+               ? CU_INVALID_VALUE
+           : !fake_enter(work->stream) ? CU_OK
+                                       : fake_run(work->function, &work->launch, unpacked);
+}
+
+// Keeps a launch whose parameters are in one piece, with a copy of them, when a capture goes on.
+static bool keep(const struct cu_launch *launch, cu_function function, void **extra, cu_result *ret)
+{
+    struct fake_work work = {.act = launch_again,
+                             .function = function,
+                             .launch = *launch,
+                             .stream = launch->stream,
+                             .packed_bytes = extra ? *(size_t *)extra[3] : 0};
+
+    work.packed = malloc(work.packed_bytes + 1);
+    if (work.packed && extra) {
+        memcpy(work.packed, extra[1], work.packed_bytes);
+    }
+    bool kept = fake_keep(&work, ret);
+    if (!kept || *ret != CU_OK) {
+        free(work.packed);
+    }
+    return kept;
+}
+
 CALL(cuLaunchKernelEx, const struct cu_launch *launch, cu_function function, void **parameters,
      void **extra)
 {
@@ -195,7 +225,8 @@ CALL(cuLaunchKernelEx, const struct cu_launch *launch, cu_function function, voi
         }
         parameters = unpacked;
     }
-    if ((result = check_launch(launch, function)) != CU_OK || !fake_enter(launch->stream)) {
+    if ((result = check_launch(launch, function)) != CU_OK ||
+        keep(launch, function, extra, &result) || !fake_enter(launch->stream)) {
         return result;
     }
     return fake_run(function, launch, parameters);

@@ -105,11 +105,38 @@ void fake_zero(cu_pointer to, uint64_t size)
     }
 }
 
-CALL(cuMemsetD8Async, cu_pointer to, unsigned char value, size_t count, cu_stream stream)
+CALL(cuMemsetD8Async, cu_pointer to, unsigned char value, size_t count, cu_stream stream);
+CALL(cuMemsetD16Async, cu_pointer to, unsigned short value, size_t count, cu_stream stream);
+CALL(cuMemsetD32Async, cu_pointer to, unsigned value, size_t count, cu_stream stream);
+
+static cu_result set_again(const struct fake_work *work)
 {
+    switch (work->size) {
+    case 1:
+        return cuMemsetD8Async(work->to, (unsigned char)work->value, work->count, work->stream);
+    case 2:
+        return cuMemsetD16Async(work->to, (unsigned short)work->value, work->count, work->stream);
+    default:
+        return cuMemsetD32Async(work->to, work->value, work->count, work->stream);
+    }
+}
+
+cu_result cuMemsetD8Async(cu_pointer to, unsigned char value, size_t count, cu_stream stream)
+{
+    cu_result result;
+
     NEED_CONTEXT;
     if (!fake_holds(to, count)) {
         return CU_INVALID_VALUE;
+    }
+    if (fake_keep(&(struct fake_work){.act = set_again,
+                                      .to = to,
+                                      .value = value,
+                                      .size = 1,
+                                      .count = count,
+                                      .stream = stream},
+                  &result)) {
+        return result;
     }
     if (fake_enter(stream)) {
         if (value == 0) {
@@ -122,13 +149,24 @@ CALL(cuMemsetD8Async, cu_pointer to, unsigned char value, size_t count, cu_strea
     return CU_OK;
 }
 
-CALL(cuMemsetD16Async, cu_pointer to, unsigned short value, size_t count, cu_stream stream)
+cu_result cuMemsetD16Async(cu_pointer to, unsigned short value, size_t count, cu_stream stream)
 {
     unsigned short *halves = (unsigned short *)(uintptr_t)to;
+
+    cu_result result;
 
     NEED_CONTEXT;
     if (!fake_holds(to, 2 * count)) {
         return CU_INVALID_VALUE;
+    }
+    if (fake_keep(&(struct fake_work){.act = set_again,
+                                      .to = to,
+                                      .value = value,
+                                      .size = 2,
+                                      .count = count,
+                                      .stream = stream},
+                  &result)) {
+        return result;
     }
     if (fake_enter(stream)) {
         for (size_t i = 0; i < count; i++) {
@@ -139,13 +177,24 @@ CALL(cuMemsetD16Async, cu_pointer to, unsigned short value, size_t count, cu_str
     return CU_OK;
 }
 
-CALL(cuMemsetD32Async, cu_pointer to, unsigned value, size_t count, cu_stream stream)
+cu_result cuMemsetD32Async(cu_pointer to, unsigned value, size_t count, cu_stream stream)
 {
     unsigned *words = (unsigned *)(uintptr_t)to;
+
+    cu_result result;
 
     NEED_CONTEXT;
     if (count > SIZE_MAX / 4 || to % 4 != 0 || !fake_holds(to, count * 4)) {
         return CU_INVALID_VALUE;
+    }
+    if (fake_keep(&(struct fake_work){.act = set_again,
+                                      .to = to,
+                                      .value = value,
+                                      .size = 4,
+                                      .count = count,
+                                      .stream = stream},
+                  &result)) {
+        return result;
     }
     if (!fake_enter(stream)) {
         return CU_OK;

@@ -22,6 +22,7 @@ struct fixture {
 };
 
 #define OK(call) assert_int_equal(fixture->gpu.driver.call, CU_OK)
+#define COOPERATIVE (SIZE_MAX - 1)
 #define STREAMS_MAX 16
 #define EVENTS_MAX 128
 
@@ -35,6 +36,7 @@ static struct {
     struct plan_ended recorded[EVENTS_MAX];
     struct plan_ended before[PLAN_CHECK_MAX]; // each launch
     size_t launches, records, waits, events;  // events: that there are
+    size_t graphs;                            // launches of one
     size_t refused;                           // this launch is; SIZE_MAX: none
 } seen;
 
@@ -113,6 +115,13 @@ static cu_result noted_wait(cu_stream stream, cu_event event, unsigned flags)
     return seen.real.stream_wait(stream, event, flags);
 }
 
+static cu_result noted_graph(cu_graph_exec graph, cu_stream stream)
+{
+    assert_ptr_equal(stream, seen.stream[0]);
+    seen.graphs++;
+    return seen.real.graph_launch(graph, stream);
+}
+
 static cu_result noted_create(cu_event *ret, unsigned flags)
 {
     seen.events++;
@@ -135,6 +144,7 @@ static void stand_between(struct gpu *gpu)
     gpu->driver.copy = noted_copy;
     gpu->driver.event_record = noted_record;
     gpu->driver.stream_wait = noted_wait;
+    gpu->driver.graph_launch = noted_graph;
     gpu->driver.event_create = noted_create;
     gpu->driver.event_destroy = noted_destroy;
 }
@@ -189,7 +199,8 @@ static int tear_down(void **state)
 }
 
 // Makes a recording whose graph is drawn like this; every third node is a kernel, the others are
-// fills and copies. `early`: number of a kernel that may begin before the one before it has ended.
+// fills and copies; NULL: one kernel alone. `early`: number of a kernel that may begin before the
+// one before it has ended; COOPERATIVE: the first kernel is a cooperative launch.
 static void make(struct fixture *fixture, struct cuda_recording *recording, const char *text,
                  size_t early)
 {
@@ -199,6 +210,11 @@ static void make(struct fixture *fixture, struct cuda_recording *recording, cons
     of->tensors[1] = fixture->y.tensor;
     struct bytes parameters = bytes_copy(of->nodes[0].parameters.data, 24);
     memcpy(parameters.data, of->tensors, 16);
+    if (!text) {
+        bytes_clear(&of->nodes[0].parameters);
+        of->nodes[0].parameters = parameters;
+        return;
+    }
     uint64_t shape[RECORDED_SHAPE];
     memcpy(shape, of->nodes[0].shape, sizeof(shape));
     gpu_recording_draw(of, text);
@@ -216,59 +232,78 @@ static void make(struct fixture *fixture, struct cuda_recording *recording, cons
         memcpy(node->shape, shape, sizeof(shape));
         node->shape_count = RECORDED_SHAPE;
         node->parameters = bytes_copy(parameters.data, parameters.len);
-        node->flags = i == early ? RECORDED_PDL : 0;
+        node->flags = i == early                       ? RECORDED_PDL
+                      : early == COOPERATIVE && i == 0 ? RECORDED_COOPERATIVE
+                                                       : 0;
     }
     bytes_clear(&parameters);
 }
 
-static void prepare(struct fixture *fixture, const char *text, size_t early)
+// Prepares it with nothing noted before: that is when several launches are queued, for a graph.
+static int try_to_prepare(struct fixture *fixture, const char *text, size_t early, struct err *err)
 {
     struct cuda_recording recording;
-    struct err err = ERR_INIT;
 
     forget_program(fixture);
-    make(fixture, &recording, text, early);
-    struct bytes object = gpu_recording_pack(&recording);
-    gpu_recording_draw(&fixture->of, text);
-    if (program_create(&fixture->program, &fixture->gpu, fixture->problem, MANIFEST_CANDIDATE,
-                       &object, &fixture->memory, &err) != 0 ||
-        program_prepare(fixture->program, &fixture->problem->bench[0], &fixture->tensors, &err) !=
-            0) {
-        fail_msg("%s: %s", text, err.text);
-    }
-    bytes_clear(&object);
-}
-
-// Runs it with nothing noted before.
-static int run(struct fixture *fixture, struct err *err)
-{
     memset(seen.ended, 0, sizeof(seen.ended));
     memset(seen.recorded, 0, sizeof(seen.recorded));
-    seen.launches = seen.records = seen.waits = 0;
+    seen.launches = seen.records = seen.waits = seen.graphs = 0;
     ended_on(fixture->gpu.stream)->begin = true;
     *err = (struct err)ERR_INIT;
-    return program_run(fixture->program, err);
+    make(fixture, &recording, text, early);
+    struct bytes object = gpu_recording_pack(&recording);
+    if (text) {
+        gpu_recording_draw(&fixture->of, text);
+    }
+    int rc = program_create(&fixture->program, &fixture->gpu, fixture->problem, MANIFEST_CANDIDATE,
+                            &object, &fixture->memory, err);
+    bytes_clear(&object);
+    return rc != 0 ? rc
+                   : program_prepare(fixture->program, &fixture->problem->bench[0],
+                                     &fixture->tensors, err);
+}
+
+static void prepare(struct fixture *fixture, const char *text, size_t early)
+{
+    struct err err;
+
+    if (try_to_prepare(fixture, text, early, &err) != 0) {
+        fail_msg("%s: %s", text, err.text);
+    }
 }
 
 static void runs_in_order(struct fixture *fixture, const char *text)
 {
-    struct err err;
+    struct err err = ERR_INIT;
 
     prepare(fixture, text, SIZE_MAX);
-    for (int round = 0; round < 2; round++) { // events of the first run mean nothing in the second
-        assert_int_equal(run(fixture, &err), 0);
-        assert_int_equal(seen.launches, fixture->of.nodes_count);
-        for (size_t i = 0; i < seen.launches; i++) {
-            assert_true(seen.before[i].begin);
-            for (size_t k = 0; k < fixture->of.nodes[i].after_count; k++) {
-                if ((seen.before[i].launches >> fixture->of.nodes[i].after[k] & 1) == 0) {
-                    fail_msg("%s: node %zu may begin early", text, i);
-                }
+    assert_int_equal(seen.launches, fixture->of.nodes_count);
+    for (size_t i = 0; i < seen.launches; i++) {
+        assert_true(seen.before[i].begin);
+        for (size_t k = 0; k < fixture->of.nodes[i].after_count; k++) {
+            if ((seen.before[i].launches >> fixture->of.nodes[i].after[k] & 1) == 0) {
+                fail_msg("%s: node %zu may begin early", text, i);
             }
         }
-        assert_int_equal(ended_on(fixture->gpu.stream)->launches,
-                         ((uint64_t)1 << seen.launches) - 1);
     }
+    assert_int_equal(ended_on(fixture->gpu.stream)->launches, ((uint64_t)1 << seen.launches) - 1);
+    for (size_t round = 1; round <= 2; round++) { // by the graph alone
+        assert_int_equal(program_run(fixture->program, &err), 0);
+        assert_int_equal(seen.graphs, round);
+        assert_int_equal(seen.launches, fixture->of.nodes_count);
+    }
+}
+
+static void one_launch_is_no_graph(void **state)
+{
+    struct fixture *fixture = *state;
+    struct err err = ERR_INIT;
+
+    prepare(fixture, NULL, SIZE_MAX);
+    assert_int_equal(seen.launches, 0);
+    assert_int_equal(program_run(fixture->program, &err), 0);
+    assert_int_equal(seen.launches, 1);
+    assert_int_equal(seen.graphs, 0);
 }
 
 static void one_after_the_other_is_told_nothing_of_streams(void **state)
@@ -310,22 +345,38 @@ static void nodes_wait_for_what_they_come_after(void **state)
     assert_int_equal(seen.waits, 2);
 }
 
+static void a_cooperative_launch_is_queued_by_each_run(void **state)
+{
+    struct fixture *fixture = *state;
+    struct err err = ERR_INIT;
+
+    prepare(fixture, "0;0;1", COOPERATIVE);
+    assert_int_equal(seen.launches, 0);
+    for (size_t round = 1; round <= 2; round++) {
+        assert_int_equal(program_run(fixture->program, &err), 0);
+        assert_int_equal(seen.launches, round * fixture->of.nodes_count);
+    }
+    assert_int_equal(seen.graphs, 0);
+}
+
 // Whatever has been queued is waited for, also when the rest cannot be queued.
 static void nothing_goes_on_after_a_launch_that_fails(void **state)
 {
     struct fixture *fixture = *state;
+    const char *text = ";;0;1;2;0 1 2";
     struct err err;
 
-    prepare(fixture, ";;0;1;2;0 1 2", SIZE_MAX);
     for (seen.refused = 0; seen.refused < 7; seen.refused++) {
-        assert_int_equal(run(fixture, &err), PROGRAM_UNFIT);
+        assert_int_equal(try_to_prepare(fixture, text, SIZE_MAX, &err), PROGRAM_UNFIT);
+        assert_null(fixture->program->graph);
         assert_non_null(strstr(err.text, "it cannot be launched"));
         assert_int_equal(seen.launches, seen.refused);
         assert_int_equal(ended_on(fixture->gpu.stream)->launches,
                          ((uint64_t)1 << seen.launches) - 1);
     }
     seen.refused = SIZE_MAX;
-    assert_int_equal(run(fixture, &err), 0);
+    prepare(fixture, text, SIZE_MAX);
+    assert_int_equal(program_run(fixture->program, &err), 0);
 }
 
 static uint32_t attributes(struct fixture *fixture, const char *text, size_t early)
@@ -353,6 +404,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(one_after_the_other_is_told_nothing_of_streams),
         TEST(nodes_wait_for_what_they_come_after),
+        TEST(one_launch_is_no_graph),
+        TEST(a_cooperative_launch_is_queued_by_each_run),
         TEST(nothing_goes_on_after_a_launch_that_fails),
         TEST(a_kernel_begins_early_only_behind_the_launch_that_allows_it),
     };
