@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 // Room for three objects of 128 MiB and the problem.
@@ -188,10 +189,25 @@ static int mode_probe(const char *unused, struct err *err)
 
 // ---- modes of GPUs ----
 
+// Lets whoever measures on a GPU have a processor first, where compilers keep all of them busy: a
+// launch whose host has to wait for one holds the GPU as long. What is left is a tenth of a
+// processor at least, which the limit of a compilation's wall time allows for.
+static void give_way(void)
+{
+    (void)setpriority(PRIO_PROCESS, 0, 10);
+}
+
 static int mode_cuda_compile(const char *unused, struct err *err)
 {
     (void)unused;
+    give_way();
     return serve_cuda_compile(err);
+}
+
+static int mode_cuda_record(const char *python, struct err *err)
+{
+    give_way();
+    return serve_cuda_record(python, err);
 }
 
 static int mode_cuda_probe(const char *unused, struct err *err)
@@ -222,7 +238,7 @@ static const struct mode {
     {"measure", NULL, mode_measure},
     {"probe", NULL, mode_probe},
     {"cuda-compile", NULL, mode_cuda_compile},
-    {"cuda-record", "an interpreter: its path or its name", serve_cuda_record},
+    {"cuda-record", "an interpreter: its path or its name", mode_cuda_record},
     {"cuda-measure", "a GPU: its uuid or its number", serve_cuda},
     {"cuda-probe", NULL, mode_cuda_probe},
     {"cuda-health", "a GPU: its uuid or its number", mode_cuda_health},

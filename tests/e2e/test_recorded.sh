@@ -35,8 +35,12 @@ LD_LIBRARY_PATH=$build/tests/fake KCAST_FAKE_GPU="count=1;noise=0.2" "$bin/kcast
 daemon=$!
 within 60 ready_or_ended
 [ -n "$url" ] || { cat log; say "the daemon does not start"; exit 1; }
-has_interpreter() { pgrep -f "^$work/env/bin/python3 -I -B /proc/self/fd/" >/dev/null; }
-within 60 has_interpreter || say "no interpreter is started before anybody asks for one"
+has_interpreter() { interpreter=$(pgrep -o -f "^$work/env/bin/python3 -I -B /proc/self/fd/"); }
+if within 60 has_interpreter; then
+    [ "$(ps -o ni= -p "$interpreter" | tr -d ' ')" = 10 ] || say "the interpreter does not give way to who measures"
+else
+    say "no interpreter is started before anybody asks for one"
+fi
 
 problem() { # FOLDER: a problem there with a reference in Python, on standard input, and a sealed baseline
     mkdir -p "$1/p"
