@@ -83,6 +83,7 @@ struct bytes compile_input_plan(const struct compile_input *input,
         plan.no_machine_code = !input->machine_code;
         plan.device = input->device ? xstrdup(input->device) : NULL;
         plan.unsealed = input->unsealed;
+        plan.width = input->width;
         plan.python = limits->python ? xstrdup(limits->python) : NULL;
         if (!digest_is_zero(&known->object)) {
             add_known(&plan, input, known, &blobs[2]);

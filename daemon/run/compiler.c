@@ -210,6 +210,13 @@ static const char *device_of(const struct compile_task *task)
     return NULL;
 }
 
+// How many variants of a source may be compiled at once: as many as there are slots for each source
+// that is being compiled or waits.
+static size_t width_of(const struct compiler *compiler)
+{
+    return compiler->parts->limits.compile_slots / (compiler->slots_used + compiler->waiting_count);
+}
+
 // The blobs that the plan of the task has. Returns how many.
 static size_t blobs_of(const struct compile_task *task, struct digest ret[static 3])
 {
@@ -252,6 +259,7 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
         executor_of(&parts->limits, making_of(&task->input, &blobs[0])); // the plan takes these
     task->asked = needs_of(task);
     task->asked.device = device_of(task);
+    task->asked.width = width_of(task->compiler);
     struct bytes plan = compile_input_plan(&task->asked, &parts->limits, &task->known, blobs);
     task->state = TASK_RUNNING;
     if (!plan.data) {

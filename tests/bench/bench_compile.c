@@ -27,15 +27,18 @@
 struct way {
     const char *name;
     bool features_only, no_machine_code;
-    bool known; // goes on from what the way before has compiled
+    bool known;   // goes on from what the way before has compiled
+    size_t width; // variants at once; 0: one
 };
 
 static const struct way ways[] = {
-    {"all variants, machine code", false, false, false},
-    {"for features, machine code", true, false, false},
-    {"then the rest, to measure", false, true, true},
-    {"for features, no machine code", true, true, false},
-    {"all variants, no machine code", false, true, false},
+    {"all variants, machine code", false, false, false, 0},
+    {"for features, machine code", true, false, false, 0},
+    {"then the rest, to measure", false, true, true, 0},
+    {"for features, no machine code", true, true, false, 0},
+    {"all variants, no machine code", false, true, false, 0},
+    {"the same, two at once", false, true, false, 2},
+    {"the same, four at once", false, true, false, 4},
 };
 
 struct bench {
@@ -125,6 +128,7 @@ static void compile(struct bench *bench, const struct server *server, const stru
     plan.hidden_seed = 7;
     plan.features_only = way->features_only;
     plan.no_machine_code = way->no_machine_code;
+    plan.width = way->width;
     if (way->known && outcome->compiled->verdict == VERDICT_NONE) {
         plan.known = outcome->object;
         plan.known_features = outcome->compiled->features;

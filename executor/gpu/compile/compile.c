@@ -10,6 +10,10 @@
 // Each variant may use max_seconds of processor time, and all of them VARIANTS_SECONDS times as
 // much. The wall time is that of all variants together, since the daemon waits for all of them.
 //
+// The first variant is compiled alone, because most sources that are refused are refused there. The
+// others are compiled plan->width at a time; what comes of them is taken in the order of the cases,
+// so that the outcome does not depend on how many that is.
+//
 // Features are those of the first variant, the one of the first benchmark case. A plan for features
 // alone therefore gets an incomplete object, which has no other variant. A later plan gives that
 // object as `known`, and only the variants that it lacks are compiled. Variants stand in the order
@@ -33,6 +37,18 @@
 #include <string.h>
 
 #define VARIANTS_SECONDS 4
+
+// A variant that the object is to have.
+struct variant_task {
+    const struct shape_case *shape; // the first case that needs it
+    uint64_t values[PROBLEM_PARAM_MAX];
+    size_t value_count;
+    const struct cuda_variant *known; // compiled before; NULL: to be compiled
+    size_t server;                    // of the jail, that compiles it
+    const char *names[NVRTC_NAMES_MAX];
+    struct nvrtc_input input;
+    struct strbuf text; // of the input
+};
 
 struct compilation {
     const struct compile_plan *plan;
@@ -152,32 +168,37 @@ static void add_seconds(struct compilation *c, double seconds)
     }
 }
 
-static int compile_variant(struct compilation *c, const struct shape_case *shape,
-                           const uint64_t *values, size_t value_count, struct err *err)
+static int begin_variant(struct compilation *c, struct variant_task *task, bool first,
+                         struct err *err)
 {
     double passed = clock_seconds(clock_now_ns(&clock_system) - c->begin_ns);
     struct cuda_jail_limits limits = {.cpu_seconds = c->plan->max_seconds,
                                       .wall_seconds = fmax(c->plan->wall_seconds - passed, 0),
                                       .memory = c->plan->max_memory,
                                       // Once per object, because it takes long.
-                                      .disassemble = c->object.variants_count == 0 &&
-                                                     c->plan->role == COMPILE_CANDIDATE &&
+                                      .disassemble = first && c->plan->role == COMPILE_CANDIDATE &&
                                                      !c->plan->no_machine_code};
-    const char *names[NVRTC_NAMES_MAX];
-    struct nvrtc_input input = {
-        .form = c->form, .file = c->name, .target = c->plan->target, .name = names};
-    struct strbuf text = STRBUF_INIT;
-
     if (c->form == FORM_SEALED) {
-        manifest_specialize(c->manifest, c->problem, shape, &text);
-        strbuf_adds(&text, "#line 1\n");
+        manifest_specialize(c->manifest, c->problem, task->shape, &task->text);
+        strbuf_adds(&task->text, "#line 1\n");
     }
-    strbuf_adds(&text, c->source);
-    input.source = text.data;
-    input.name_count = kernel_names(c->manifest, names);
+    strbuf_adds(&task->text, c->source);
+    task->input = (struct nvrtc_input){.form = c->form,
+                                       .file = c->name,
+                                       .target = c->plan->target,
+                                       .source = task->text.data,
+                                       .name = task->names,
+                                       .name_count = kernel_names(c->manifest, task->names)};
+    return cuda_jail_begin(c->jail, task->server, &task->input, &limits, err);
+}
+
+// Waits for a variant that has been begun, and adds it unless it is refused.
+static int end_variant(struct compilation *c, struct variant_task *task, struct err *err)
+{
     struct nvrtc_output output = {.compiled = false};
     struct cuda_jail_report report;
-    int rc = cuda_jail_compile(c->jail, &input, &limits, &report, &output, err);
+    int rc = cuda_jail_end(c->jail, task->server, &report, &output, err);
+
     if (rc != 0) {
         goto out;
     }
@@ -191,11 +212,10 @@ static int compile_variant(struct compilation *c, const struct shape_case *shape
     }
     add_seconds(c, report.cpu_seconds);
     if (c->compiled->verdict == VERDICT_NONE) {
-        add_variant(c, &input, &output, values, value_count);
+        add_variant(c, &task->input, &output, task->values, task->value_count);
     }
 out:
     nvrtc_output_release(&output);
-    strbuf_release(&text);
     return rc;
 }
 
@@ -225,43 +245,100 @@ static void take_known(struct compilation *c, const struct cuda_variant *known)
     }
 }
 
-// Adds the variant of one case, unless it is there or is not needed for features alone.
-static int add_case(struct compilation *c, const struct shape_case *shape, struct err *err)
+// Lists the variants that the object is to have, in the order of the cases. Returns how many.
+static size_t list_variants(struct compilation *c, const struct shape_case *shape, size_t count,
+                            struct variant_task *list)
 {
-    bool first = c->object.variants_count == 0;
-    uint64_t values[PROBLEM_PARAM_MAX];
-    size_t count = values_of(c, shape, values);
+    size_t listed = 0;
 
-    if (find_variant(&c->object, values, count)) {
-        return 0;
+    for (size_t i = 0; i < count; i++) {
+        struct variant_task *task = &list[listed];
+        bool first = listed == 0, there = false;
+
+        *task = (struct variant_task){.shape = &shape[i], .text = STRBUF_INIT};
+        task->value_count = values_of(c, &shape[i], task->values);
+        for (size_t k = 0; k < listed; k++) {
+            there = there || memcmp(list[k].values, task->values, sizeof(task->values)) == 0;
+        }
+        if (there) {
+            continue;
+        }
+        task->known = find_variant(&c->known, task->values, task->value_count);
+        if (first && c->plan->known_features_count == 0) {
+            task->known = NULL; // compiled again, for its features
+        }
+        if (!task->known && !first && c->plan->features_only) {
+            c->compiled->incomplete = true;
+            continue;
+        }
+        listed++;
     }
-    const struct cuda_variant *known = find_variant(&c->known, values, count);
-    if (known && (!first || c->plan->known_features_count > 0)) {
-        take_known(c, known);
-        return 0;
-    }
-    if (!first && c->plan->features_only) {
-        c->compiled->incomplete = true;
-        return 0;
-    }
-    int rc = compile_variant(c, shape, values, count, err);
-    if (rc == 0 && !first && c->compiled->verdict != VERDICT_NONE) {
-        name_case(c, shape);
+    return listed;
+}
+
+// Begins to compile what comes next, as far as servers are free. The first variant is alone.
+// *begun: the variants before it are known or have been begun.
+static int begin_next(struct compilation *c, struct variant_task *list, size_t count, size_t width,
+                      size_t *begun, struct err *err)
+{
+    int rc = 0;
+
+    while (*begun < count && rc == 0) {
+        struct variant_task *task = &list[*begun];
+        size_t server = 0;
+
+        while (!task->known && server < width && c->jail->server[server].busy) {
+            server++;
+        }
+        if (server == width || (*begun > 0 && c->object.variants_count == 0)) {
+            break;
+        }
+        task->server = server;
+        rc = task->known ? 0 : begin_variant(c, task, *begun == 0, err);
+        *begun += rc == 0;
     }
     return rc;
+}
+
+// How many are compiled at once.
+static size_t width_of(const struct compilation *c, const struct variant_task *list, size_t count)
+{
+    size_t most = c->plan->width < CUDA_JAIL_SERVERS ? c->plan->width : CUDA_JAIL_SERVERS;
+    size_t width = 0;
+
+    for (size_t i = 0; i < count && width < most; i++) {
+        width += !list[i].known;
+    }
+    return width > 1 ? width : 1;
 }
 
 static int compile_variants(struct compilation *c, struct err *err)
 {
     struct shape_case shape[GPU_CASES_MAX];
-    size_t count =
-        gpu_cases(c->problem, (enum compile_role)c->plan->role, c->plan->hidden_seed, shape);
+    struct variant_task *list = xcalloc(GPU_CASES_MAX, sizeof(*list));
+    size_t count = list_variants(
+        c, shape,
+        gpu_cases(c->problem, (enum compile_role)c->plan->role, c->plan->hidden_seed, shape), list);
+    size_t width = width_of(c, list, count), begun = 0;
 
     c->object.variants = xcalloc(count, sizeof(*c->object.variants));
-    int rc = 0;
+    int rc = width > 1 ? cuda_jail_widen(c->jail, width, err) : 0;
     for (size_t i = 0; i < count && rc == 0 && c->compiled->verdict == VERDICT_NONE; i++) {
-        rc = add_case(c, &shape[i], err);
+        rc = begin_next(c, list, count, width, &begun, err);
+        if (rc == 0 && list[i].known) {
+            take_known(c, list[i].known);
+        } else if (rc == 0) {
+            rc = end_variant(c, &list[i], err);
+        }
+        if (rc == 0 && i > 0 && c->compiled->verdict != VERDICT_NONE) {
+            name_case(c, list[i].shape);
+        }
     }
+    cuda_jail_abandon(c->jail);
+    for (size_t i = 0; i < count; i++) {
+        strbuf_release(&list[i].text);
+    }
+    free(list);
     return rc;
 }
 

@@ -1,4 +1,4 @@
-// Design note. The compile server is started when it is first needed and after it has failed. When
+// Design note. A compile server is started when it is first needed and after it has failed. When
 // it does not answer in time, the compilation has run out of wall time; when its socket closes, the
 // compilation counts as one that the compiler did not survive. In either case it is killed, and the
 // next compilation starts another server. The answer lies in memory that the jail can still write
@@ -30,59 +30,70 @@ enum server_state { SERVER_ANSWERED, SERVER_GONE, SERVER_LATE };
 void cuda_jail_init(struct cuda_jail *jail, struct zygote *zygote, struct toolkit *toolkit_take,
                     bool sandbox_off)
 {
-    *jail = (struct cuda_jail){.zygote = zygote,
-                               .toolkit = *toolkit_take,
-                               .sandbox_off = sandbox_off,
-                               .socket = -1,
-                               .memory_fd = -1,
-                               .words_fd = -1};
+    *jail =
+        (struct cuda_jail){.zygote = zygote, .toolkit = *toolkit_take, .sandbox_off = sandbox_off};
     *toolkit_take = (struct toolkit){.root = NULL};
 }
 
-static void stop(struct cuda_jail *jail)
+static void stop(struct cuda_jail_server *server)
 {
-    if (jail->socket >= 0) {
-        close(jail->socket);
+    if (!server->made) {
+        return;
     }
-    if (jail->pid > 0) {
-        (void)kill(jail->pid, SIGKILL);
-        process_reap(jail->pid, NULL);
+    if (server->socket >= 0) {
+        close(server->socket);
     }
-    if (jail->memory) {
-        munmap(jail->memory, JAIL_MEMORY_BYTES);
+    if (server->pid > 0) {
+        (void)kill(server->pid, SIGKILL);
+        process_reap(server->pid, NULL);
     }
-    if (jail->memory_fd >= 0) {
-        close(jail->memory_fd);
+    if (server->memory) {
+        munmap(server->memory, JAIL_MEMORY_BYTES);
     }
-    if (jail->words_fd >= 0) {
-        close(jail->words_fd);
+    if (server->memory_fd >= 0) {
+        close(server->memory_fd);
     }
-    jail->pid = 0;
-    jail->memory = NULL;
-    jail->socket = jail->memory_fd = jail->words_fd = -1;
+    if (server->words_fd >= 0) {
+        close(server->words_fd);
+    }
+    *server = (struct cuda_jail_server){.made = false};
+}
+
+void cuda_jail_abandon(struct cuda_jail *jail)
+{
+    for (size_t i = 0; i < CUDA_JAIL_SERVERS; i++) {
+        if (jail->server[i].busy) {
+            stop(&jail->server[i]);
+        }
+    }
 }
 
 void cuda_jail_release(struct cuda_jail *jail)
 {
-    stop(jail);
+    for (size_t i = 0; i < CUDA_JAIL_SERVERS; i++) {
+        stop(&jail->server[i]);
+    }
     toolkit_release(&jail->toolkit);
 }
 
-static int make_memory(struct cuda_jail *jail, struct err *err)
+static int make_memory(struct cuda_jail_server *server, struct err *err)
 {
-    jail->memory_fd = memfd_create("nvrtc", MFD_CLOEXEC);
-    if (jail->memory_fd < 0 || ftruncate(jail->memory_fd, (off_t)JAIL_MEMORY_BYTES) != 0) {
+    *server = (struct cuda_jail_server){.made = true,
+                                        .socket = -1,
+                                        .memory_fd = memfd_create("nvrtc", MFD_CLOEXEC),
+                                        .words_fd = -1};
+    if (server->memory_fd < 0 || ftruncate(server->memory_fd, (off_t)JAIL_MEMORY_BYTES) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "memory for the compile jail");
     }
-    jail->words_fd = memfd_create("words", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (jail->words_fd < 0 || ftruncate(jail->words_fd, CUDA_JAIL_WORDS_MAX) != 0 ||
-        fcntl(jail->words_fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0) {
+    server->words_fd = memfd_create("words", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (server->words_fd < 0 || ftruncate(server->words_fd, CUDA_JAIL_WORDS_MAX) != 0 ||
+        fcntl(server->words_fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "memory for the compiler's words");
     }
-    jail->memory =
-        mmap(NULL, JAIL_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, jail->memory_fd, 0);
-    if (jail->memory == MAP_FAILED) {
-        jail->memory = NULL;
+    server->memory =
+        mmap(NULL, JAIL_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, server->memory_fd, 0);
+    if (server->memory == MAP_FAILED) {
+        server->memory = NULL;
         return err_set_errno(err, ERR_SYSTEM, errno, "memory for the compile jail");
     }
     return 0;
@@ -103,11 +114,11 @@ static int enter(struct cuda_jail *jail, struct err *err)
 }
 
 // Waits for a message of the server.
-static enum server_state await_status(struct cuda_jail *jail, double seconds,
+static enum server_state await_status(const struct cuda_jail_server *server, double seconds,
                                       struct jail_status *ret)
 {
     uint64_t end = clock_now_ns(&clock_system) + (uint64_t)(seconds * 1e9);
-    struct pollfd fd = {.fd = jail->socket, .events = POLLIN};
+    struct pollfd fd = {.fd = server->socket, .events = POLLIN};
 
     for (;;) {
         uint64_t now = clock_now_ns(&clock_system);
@@ -115,8 +126,8 @@ static enum server_state await_status(struct cuda_jail *jail, double seconds,
         int n = poll(&fd, 1, left_ms);
 
         if (n == 1) {
-            return recv(jail->socket, ret, sizeof(*ret), 0) == sizeof(*ret) ? SERVER_ANSWERED
-                                                                            : SERVER_GONE;
+            return recv(server->socket, ret, sizeof(*ret), 0) == sizeof(*ret) ? SERVER_ANSWERED
+                                                                              : SERVER_GONE;
         }
         if (n == 0 || errno != EINTR) {
             return SERVER_LATE;
@@ -133,9 +144,10 @@ static bool path_inside(const struct toolkit *toolkit, const char *path, char ou
            snprintf(out, 256, "%s", path + len + 1) < 256;
 }
 
-static int spawn(struct cuda_jail *jail, struct err *err)
+static int spawn(struct cuda_jail *jail, size_t number, struct err *err)
 {
-    struct jail_spec spec = {.nvrtc = ""};
+    struct cuda_jail_server *server = &jail->server[number];
+    struct jail_spec spec = {.number = (uint32_t)number};
     int pair[2], rc;
 
     if (!path_inside(&jail->toolkit, jail->toolkit.nvrtc, spec.nvrtc)) {
@@ -154,47 +166,80 @@ static int spawn(struct cuda_jail *jail, struct err *err)
         return err_set_errno(err, ERR_SYSTEM, errno, "a socket for the compile jail");
     }
     rc = zygote_spawn(jail->zygote, &spec, sizeof(spec),
-                      (int[]){pair[1], jail->memory_fd, jail->words_fd}, 3, &jail->pid, err);
+                      (int[]){pair[1], server->memory_fd, server->words_fd}, 3, &server->pid, err);
     close(pair[1]);
-    jail->socket = pair[0];
+    server->socket = pair[0];
     return rc;
 }
 
-int cuda_jail_start(struct cuda_jail *jail, struct err *err)
+// Begins to start a server unless it is running.
+static int launch(struct cuda_jail *jail, size_t number, struct err *err)
 {
-    if (jail->pid > 0) {
+    struct cuda_jail_server *server = &jail->server[number];
+
+    if (server->pid > 0) {
         return 0;
     }
     int rc = enter(jail, err);
     if (rc != 0) {
-        goto out;
+        return rc;
     }
-    rc = make_memory(jail, err);
+    rc = make_memory(server, err);
+    if (rc == 0) {
+        rc = spawn(jail, number, err);
+    }
     if (rc != 0) {
-        goto out;
+        stop(server);
     }
-    rc = spawn(jail, err);
-    if (rc != 0) {
-        goto out;
-    }
+    server->starting = rc == 0;
+    return rc;
+}
+
+// Waits until it can compile.
+static int be_ready(struct cuda_jail_server *server, struct err *err)
+{
     struct jail_status status = {.text = ""};
-    bool got = await_status(jail, START_SECONDS, &status) == SERVER_ANSWERED;
-    status.text[sizeof(status.text) - 1] = '\0';
-    if (!got || status.text[0] != '\0') {
-        rc = err_set(err, ERR_SANDBOX, "the CUDA compile jail cannot be set up: %s",
-                     got ? status.text : "its process ends or does not answer");
+
+    if (!server->starting) {
+        return 0;
     }
-out:
-    if (rc != 0) {
-        stop(jail);
+    server->starting = false;
+    bool got = await_status(server, START_SECONDS, &status) == SERVER_ANSWERED;
+    status.text[sizeof(status.text) - 1] = '\0';
+    if (got && status.text[0] == '\0') {
+        return 0;
+    }
+    stop(server);
+    return err_set(err, ERR_SANDBOX, "the CUDA compile jail cannot be set up: %s",
+                   got ? status.text : "its process ends or does not answer");
+}
+
+static int start(struct cuda_jail *jail, size_t number, struct err *err)
+{
+    int rc = launch(jail, number, err);
+
+    return rc == 0 ? be_ready(&jail->server[number], err) : rc;
+}
+
+int cuda_jail_start(struct cuda_jail *jail, struct err *err)
+{
+    return start(jail, 0, err);
+}
+
+int cuda_jail_widen(struct cuda_jail *jail, size_t count, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < count && i < CUDA_JAIL_SERVERS && rc == 0; i++) {
+        rc = launch(jail, i, err);
     }
     return rc;
 }
 
-static int put_request(struct cuda_jail *jail, const struct nvrtc_input *input,
+static int put_request(const struct cuda_jail_server *server, const struct nvrtc_input *input,
                        const struct cuda_jail_limits *limits, struct err *err)
 {
-    struct jail_request *request = (struct jail_request *)jail->memory;
+    struct jail_request *request = (struct jail_request *)server->memory;
     size_t len = strlen(input->source);
 
     if (len >= JAIL_REQUEST_BYTES - sizeof(*request)) {
@@ -202,7 +247,7 @@ static int put_request(struct cuda_jail *jail, const struct nvrtc_input *input,
                        JAIL_REQUEST_BYTES - sizeof(*request));
     }
     memset(request, 0, sizeof(*request));
-    memset(jail_answer_of(jail->memory), 0, sizeof(struct jail_answer));
+    memset(jail_answer_of(server->memory), 0, sizeof(struct jail_answer));
     request->source_len = len;
     request->memory = limits->memory;
     request->cpu_seconds = limits->cpu_seconds;
@@ -228,10 +273,10 @@ static char *copy_text(const unsigned char *from, size_t len)
     return text;
 }
 
-static int take_answer(struct cuda_jail *jail, const struct nvrtc_input *input,
-                       struct nvrtc_output *ret, struct err *err)
+static int take_answer(const struct cuda_jail_server *server, struct nvrtc_output *ret,
+                       struct err *err)
 {
-    struct jail_answer *shared = jail_answer_of(jail->memory);
+    struct jail_answer *shared = jail_answer_of(server->memory);
     size_t log = shared->log_len, ptx = shared->ptx_len, cubin = shared->cubin_len;
     size_t sass = shared->sass_len;
 
@@ -243,7 +288,7 @@ static int take_answer(struct cuda_jail *jail, const struct nvrtc_input *input,
     if (shared->error != 0) {
         memcpy(text, shared->error_text, sizeof(text));
         text[sizeof(text) - 1] = '\0';
-        return err_set(err, ERR_SYSTEM, "%s: %s", input->file, text);
+        return err_set(err, ERR_SYSTEM, "%s: %s", server->file, text);
     }
     *ret = (struct nvrtc_output){.compiled = shared->compiled != 0};
     memcpy(ret->result, shared->result, sizeof(ret->result));
@@ -254,7 +299,7 @@ static int take_answer(struct cuda_jail *jail, const struct nvrtc_input *input,
         ret->cubin = (struct bytes){.data = xmalloc(cubin + 1), .len = cubin};
         memcpy(ret->cubin.data, shared->data + log + ptx, cubin);
         ret->sass = sass > 0 ? copy_text(shared->data + log + ptx + cubin, sass) : NULL;
-        for (size_t i = 0; i < input->name_count; i++) {
+        for (size_t i = 0; i < server->name_count; i++) {
             shared->symbol[i][JAIL_SYMBOL_MAX - 1] = '\0';
             ret->symbol[i] = xstrdup(shared->symbol[i]);
         }
@@ -263,29 +308,30 @@ static int take_answer(struct cuda_jail *jail, const struct nvrtc_input *input,
 }
 
 // Empties the file of words. The compile server and its children share its position.
-static int clear_words(const struct cuda_jail *jail, struct err *err)
+static int clear_words(const struct cuda_jail_server *server, struct err *err)
 {
     static const char nothing[CUDA_JAIL_WORDS_MAX];
 
-    if (pwrite(jail->words_fd, nothing, sizeof(nothing), 0) != (ssize_t)sizeof(nothing) ||
-        lseek(jail->words_fd, 0, SEEK_SET) != 0) {
+    if (pwrite(server->words_fd, nothing, sizeof(nothing), 0) != (ssize_t)sizeof(nothing) ||
+        lseek(server->words_fd, 0, SEEK_SET) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "emptying the compiler's words");
     }
     return 0;
 }
 
-static void take_words(const struct cuda_jail *jail, char words[static CUDA_JAIL_WORDS_MAX + 1])
+static void take_words(const struct cuda_jail_server *server,
+                       char words[static CUDA_JAIL_WORDS_MAX + 1])
 {
-    ssize_t n = pread(jail->words_fd, words, CUDA_JAIL_WORDS_MAX, 0);
+    ssize_t n = pread(server->words_fd, words, CUDA_JAIL_WORDS_MAX, 0);
 
     words[n > 0 ? n : 0] = '\0';
 }
 
-int cuda_jail_compile(struct cuda_jail *jail, const struct nvrtc_input *input,
-                      const struct cuda_jail_limits *limits, struct cuda_jail_report *ret_report,
-                      struct nvrtc_output *ret, struct err *err)
+int cuda_jail_begin(struct cuda_jail *jail, size_t number, const struct nvrtc_input *input,
+                    const struct cuda_jail_limits *limits, struct err *err)
 {
-    int rc = cuda_jail_start(jail, err);
+    struct cuda_jail_server *server = &jail->server[number];
+    int rc = start(jail, number, err);
 
     if (rc != 0) {
         return rc;
@@ -296,32 +342,43 @@ int cuda_jail_compile(struct cuda_jail *jail, const struct nvrtc_input *input,
                        "package libnvjitlink there",
                        jail->toolkit.root);
     }
-    rc = put_request(jail, input, limits, err);
+    rc = put_request(server, input, limits, err);
     if (rc != 0) {
         return rc;
     }
-    rc = clear_words(jail, err);
+    rc = clear_words(server, err);
     if (rc != 0) {
         return rc;
     }
-    struct jail_status status = {.status = -1};
     char byte = 1;
-    enum server_state state =
-        send(jail->socket, &byte, 1, MSG_NOSIGNAL) == 1
-            ? await_status(jail, limits->wall_seconds + GRACE_SECONDS, &status)
-            : SERVER_GONE;
+    (void)!send(server->socket, &byte, 1, MSG_NOSIGNAL); // to one that has gone: seen at the end
+    server->busy = true;
+    server->file = input->file;
+    server->wall_seconds = limits->wall_seconds;
+    server->name_count = input->name_count;
+    return 0;
+}
+
+int cuda_jail_end(struct cuda_jail *jail, size_t number, struct cuda_jail_report *ret_report,
+                  struct nvrtc_output *ret, struct err *err)
+{
+    struct cuda_jail_server *server = &jail->server[number];
+    struct jail_status status = {.status = -1};
+    enum server_state state = await_status(server, server->wall_seconds + GRACE_SECONDS, &status);
+
+    server->busy = false;
     ret_report->status = status.status;
     ret_report->cpu_seconds = status.cpu_seconds;
-    take_words(jail, ret_report->words);
+    take_words(server, ret_report->words);
     if (state != SERVER_ANSWERED) {
-        stop(jail);
+        stop(server);
         ret_report->end = state == SERVER_LATE ? CUDA_JAIL_TIMEOUT : CUDA_JAIL_LOST;
         return 0;
     }
     bool ended_well = WIFEXITED(status.status) && WEXITSTATUS(status.status) == 0;
-    ret_report->end = status.timed_out                          ? CUDA_JAIL_TIMEOUT
-                      : !ended_well                             ? CUDA_JAIL_DIED
-                      : jail_answer_of(jail->memory)->too_large ? CUDA_JAIL_TOO_LARGE
-                                                                : CUDA_JAIL_DONE;
-    return ret_report->end == CUDA_JAIL_DONE ? take_answer(jail, input, ret, err) : 0;
+    ret_report->end = status.timed_out                            ? CUDA_JAIL_TIMEOUT
+                      : !ended_well                               ? CUDA_JAIL_DIED
+                      : jail_answer_of(server->memory)->too_large ? CUDA_JAIL_TOO_LARGE
+                                                                  : CUDA_JAIL_DONE;
+    return ret_report->end == CUDA_JAIL_DONE ? take_answer(server, ret, err) : 0;
 }

@@ -272,7 +272,7 @@ int cuda_jail_child(const struct zygote_child *child)
     tools.disassembler.program = toolkit.nvdisasm;
     tools.disassembler.file = child->sandbox->off
                                   ? xasprintf("%s/kcast-%d.cubin", file_temp_folder(), getpid())
-                                  : SANDBOX_DIR "/candidate.cubin";
+                                  : xasprintf(SANDBOX_DIR "/candidate%u.cubin", spec.number);
     struct err err = ERR_INIT;
     int rc = set_up(child, &toolkit, &tools, &err);
     struct jail_status status = {.status = 0};

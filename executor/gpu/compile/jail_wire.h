@@ -24,6 +24,7 @@
 struct jail_spec {
     // Paths relative to the toolkit; all but the first may be "".
     char nvrtc[256], nvjitlink[256], nvdisasm[256];
+    uint32_t number; // of the server; all see the same files
 };
 
 struct jail_request {

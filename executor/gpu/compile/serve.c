@@ -77,8 +77,7 @@ out:
 
 int serve_cuda_compile(struct err *err)
 {
-    struct server server = {.zygote = {.socket = -1},
-                            .jail = {.socket = -1, .memory_fd = -1, .words_fd = -1}};
+    struct server server = {.zygote = {.socket = -1}};
     struct err why = ERR_INIT;
     int rc = sandbox_filter_build(&server.filter, STAGE_COMPILE, err);
 

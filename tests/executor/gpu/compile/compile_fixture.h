@@ -75,6 +75,8 @@ struct part {
     bool features_only, no_machine_code;
     const struct compile_outcome *known; // NULL: nothing is known
     bool no_known_features;
+    size_t width;        // variants that are compiled at once; 0: one
+    const char *problem; // text of problem.json; NULL: COMPILE_PROBLEM_TEXT
 };
 
 // Shares what is known, which drop_part takes out again.
@@ -82,6 +84,7 @@ static inline void add_part(struct compile_plan *plan, const struct part *part)
 {
     plan->features_only = part->features_only;
     plan->no_machine_code = part->no_machine_code;
+    plan->width = part->width;
     if (part->known) {
         plan->known = part->known->object;
     }
@@ -111,8 +114,8 @@ static inline int try_compile(void **state, const char *source, double seconds, 
     struct compile_plan plan;
     message_init(&compile_plan_message, &plan);
     plan.source = (struct bytes){.data = (unsigned char *)strdup(source), .len = strlen(source)};
-    plan.problem = (struct bytes){.data = (unsigned char *)strdup(COMPILE_PROBLEM_TEXT),
-                                  .len = strlen(COMPILE_PROBLEM_TEXT)};
+    const char *problem = part && part->problem ? part->problem : COMPILE_PROBLEM_TEXT;
+    plan.problem = (struct bytes){.data = (unsigned char *)strdup(problem), .len = strlen(problem)};
     plan.header = strdup("");
     plan.glue = strdup("");
     if (part) {

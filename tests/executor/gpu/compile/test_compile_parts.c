@@ -120,6 +120,79 @@ static void a_later_variant_that_is_refused_is_named_by_its_case(void **state)
     message_clear(&compile_outcome_message, &features);
 }
 
+#define MANY_CASES                                                                                 \
+    "{\"name\": \"scale\", \"title\": \"t\", \"license\": \"MIT\", \"language\": \"cuda\","        \
+    "\"params\": [{\"name\": \"n\", \"type\": \"int\"}],"                                          \
+    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\": "       \
+    "[\"n\"],"                                                                                     \
+    "\"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"                     \
+    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],"            \
+    "\"tolerance\": 4}],"                                                                          \
+    "\"cases\": {\"check\": [{\"n\": 1}, {\"n\": 2}, {\"n\": 3}, {\"n\": 4}, {\"n\": 5}, {\"n\": " \
+    "6},"                                                                                          \
+    "{\"n\": 7}, {\"n\": 8}], \"bench\": [{\"params\": {\"n\": 1000}, \"weight\": 1}]},"           \
+    "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"8*n\"}}"
+
+static void compile_wide(void **state, const char *source, size_t width,
+                         const struct compile_outcome *known, struct compile_outcome *ret)
+{
+    const struct part part = {.width = width, .problem = MANY_CASES, .known = known};
+
+    compile_with(state, source, 30, 4096, &part, ret);
+}
+
+static void as_many_as_are_compiled_at_once_the_object_is_the_same(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct compile_outcome one, more, features;
+    struct cuda_object object;
+
+    compile_wide(state, SPECIALISED, 1, NULL, &one);
+    assert_int_equal(fixture->jail.server[1].pid, 0);
+    read_object(&one, &object);
+    assert_int_equal(object.variants_count, 9);
+    message_clear(&cuda_object_message, &object);
+    compile_with(state, SPECIALISED, 30, 4096,
+                 &(struct part){.features_only = true, .problem = MANY_CASES, .width = 4},
+                 &features);
+    assert_int_equal(fixture->jail.server[1].pid, 0);
+    for (size_t width = 2; width < 20; width *= 3) {
+        compile_wide(state, SPECIALISED, width, width == 6 ? &features : NULL, &more);
+        assert_same_features(&one, &more);
+        assert_true(digest_equal(&one.compiled->object, &more.compiled->object));
+        assert_true(fixture->jail.server[1].pid > 0);
+        assert_false(fixture->jail.server[1].busy);
+        message_clear(&compile_outcome_message, &more);
+    }
+    assert_true(fixture->jail.server[CUDA_JAIL_SERVERS - 1].pid > 0);
+    message_clear(&compile_outcome_message, &one);
+    message_clear(&compile_outcome_message, &features);
+}
+
+// What is compiled beside it is given up, and the next source finds servers.
+static void the_first_case_that_is_refused_is_named_whatever_ends_first(void **state)
+{
+    static const char slow[] =
+        SPECIALISED "#if KCAST_n == 4\n#include <cuda_fp16.h>\n#error the fourth\n#endif\n"
+                    "#if KCAST_n > 4 && KCAST_n < 100\n#error a later one\n#endif\n";
+    const struct fixture *fixture = *state;
+    struct compile_outcome outcome;
+
+    for (size_t width = 1; width <= CUDA_JAIL_SERVERS; width++) {
+        compile_wide(state, slow, width, NULL, &outcome);
+        assert_int_equal(outcome.compiled->verdict, VERDICT_COMPILE_ERROR);
+        assert_non_null(strstr(outcome.compiled->reason, "for the case n=4: "));
+        assert_non_null(strstr(outcome.compiled->reason, "the fourth"));
+        message_clear(&compile_outcome_message, &outcome);
+        for (size_t i = 0; i < CUDA_JAIL_SERVERS; i++) {
+            assert_false(fixture->jail.server[i].busy);
+        }
+        compile_wide(state, SPECIALISED, width, NULL, &outcome);
+        assert_int_equal(outcome.compiled->verdict, VERDICT_NONE);
+        message_clear(&compile_outcome_message, &outcome);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -127,6 +200,8 @@ int main(void)
         TEST(for_features_one_variant_is_compiled_and_for_all_only_the_others),
         TEST(machine_code_is_read_only_where_it_is_needed),
         TEST(a_later_variant_that_is_refused_is_named_by_its_case),
+        TEST(as_many_as_are_compiled_at_once_the_object_is_the_same),
+        TEST(the_first_case_that_is_refused_is_named_whatever_ends_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
