@@ -104,12 +104,12 @@ static void say_refused(const char *object, const struct compiled *compiled)
 static int record(struct session *s, struct compile_outcome *ret, struct err *err)
 {
     struct err why = ERR_INIT;
-    int rc = record_cuda(&s->plan, &s->recorder, ret, &why);
+    int rc = record_cuda(&s->plan, &s->recorder, NULL, ret, &why);
 
     if (rc == ERR_UNSUPPORTED && !s->plan.sandbox_off) {
         fprintf(stderr, "originals: %s; trying without a sandbox\n", why.text);
         s->plan.sandbox_off = true;
-        return record_cuda(&s->plan, &s->recorder, ret, err);
+        return record_cuda(&s->plan, &s->recorder, NULL, ret, err);
     }
     *err = why;
     return rc;

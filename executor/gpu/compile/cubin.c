@@ -201,7 +201,12 @@ int cubin_sizes(const struct bytes *cubin, uint64_t *ret_code, uint64_t *ret_con
     return rc;
 }
 
-static void read_use(const unsigned char *at, uint64_t len, struct cubin_usage *ret)
+#define ANY_SYMBOL UINT64_MAX
+#define SHARED_OF ".nv.shared." // how the section of a kernel's shared memory begins
+
+// wanted: the number of a symbol; ANY_SYMBOL: all.
+static void read_use(const unsigned char *at, uint64_t len, uint64_t wanted,
+                     struct cubin_usage *ret)
 {
     while (len >= 4) {
         uint64_t size = 4 + (at[0] == FORMAT_SIZED ? (uint64_t)u16_at(at + 2) : 0);
@@ -214,7 +219,7 @@ static void read_use(const unsigned char *at, uint64_t len, struct cubin_usage *
             uint32_t *most = at[1] == ATTRIBUTE_REGISTERS ? &ret->registers
                              : at[1] == ATTRIBUTE_FRAME   ? &ret->stack_bytes
                                                           : NULL;
-            if (most && value > *most) {
+            if (most && value > *most && (wanted == ANY_SYMBOL || wanted == u32_at(at + 4))) {
                 *most = value;
             }
         }
@@ -223,7 +228,26 @@ static void read_use(const unsigned char *at, uint64_t len, struct cubin_usage *
     }
 }
 
-int cubin_usage(const struct bytes *cubin, struct cubin_usage *ret, struct err *err)
+// Returns the number of the symbol with this name, ANY_SYMBOL - 1 when there is none.
+static uint64_t number_of(const struct cubin_view *view, const char *wanted)
+{
+    struct cubin_walk walk;
+    Elf64_Sym symbol;
+    const char *name;
+
+    if (!cubin_walk_begin(&walk, view)) {
+        return ANY_SYMBOL - 1;
+    }
+    for (uint64_t number = walk.next; cubin_walk_next(&walk, &symbol, &name); number = walk.next) {
+        if (strcmp(name, wanted) == 0) {
+            return number;
+        }
+    }
+    return ANY_SYMBOL - 1;
+}
+
+int cubin_usage(const struct bytes *cubin, const char *symbol, struct cubin_usage *ret,
+                struct err *err)
 {
     struct cubin_view view;
     unsigned architecture = 0;
@@ -234,6 +258,7 @@ int cubin_usage(const struct bytes *cubin, struct cubin_usage *ret, struct err *
     }
     *ret = (struct cubin_usage){.registers = 0};
     uint64_t reserved = architecture >= 90 ? SHARED_RESERVED : 0;
+    uint64_t wanted = symbol ? number_of(&view, symbol) : ANY_SYMBOL;
     for (unsigned i = 0; i < view.head.e_shnum; i++) {
         Elf64_Shdr section;
 
@@ -242,9 +267,10 @@ int cubin_usage(const struct bytes *cubin, struct cubin_usage *ret, struct err *
         }
         const char *name = cubin_section_name(&view, &section);
         if (strcmp(name, ".nv.info") == 0 && cubin_has_bytes(&section)) {
-            read_use(view.data + section.sh_offset, section.sh_size, ret);
-        } else if (cubin_name_begins(name, ".nv.shared.") && section.sh_size > reserved &&
-                   section.sh_size - reserved > ret->shared_bytes) {
+            read_use(view.data + section.sh_offset, section.sh_size, wanted, ret);
+        } else if (cubin_name_begins(name, SHARED_OF) &&
+                   (!symbol || strcmp(name + strlen(SHARED_OF), symbol) == 0) &&
+                   section.sh_size > reserved && section.sh_size - reserved > ret->shared_bytes) {
             ret->shared_bytes = section.sh_size - reserved;
         }
     }

@@ -38,13 +38,15 @@ MUST_CHECK int cubin_forbidden(const struct bytes *cubin, char ret[static 64], s
 // sorted as strcmp does. Functions that kernels call stay, and so does everything else, and all of
 // what is no cubin. The caller checks the cubin afterwards.
 void cubin_keep_kernels(struct bytes *cubin, const char *const *kept, size_t count);
-// The most that a kernel of the cubin takes.
+// What a kernel takes.
 struct cubin_usage {
     uint32_t registers;    // of a thread
     uint32_t stack_bytes;  // of a thread
     uint64_t shared_bytes; // of a block, static, without what the system takes
 };
-MUST_CHECK int cubin_usage(const struct bytes *cubin, struct cubin_usage *ret, struct err *err);
+// Of the kernel with this symbol; NULL: the most of any.
+MUST_CHECK int cubin_usage(const struct bytes *cubin, const char *symbol, struct cubin_usage *ret,
+                           struct err *err);
 // Sums up the bytes of machine code and of constants.
 MUST_CHECK int cubin_sizes(const struct bytes *cubin, uint64_t *ret_code, uint64_t *ret_constants,
                            struct err *err);

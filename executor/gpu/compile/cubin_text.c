@@ -3,13 +3,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void cubin_text_encode(const struct bytes *cubin, struct strbuf *out)
+{
+    for (size_t at = 0; at < cubin->len; at += 3) {
+        size_t there = cubin->len - at < 3 ? cubin->len - at : 3;
+        uint32_t bits = 0;
+
+        for (size_t i = 0; i < 3; i++) {
+            bits = bits << 8 | (i < there ? cubin->data[at + i] : 0);
+        }
+        for (size_t i = 0; i < 4; i++) {
+            strbuf_addc(out, i <= there ? alphabet[bits >> (18 - 6 * i) & 63] : '=');
+        }
+    }
+}
+
 // The value of a character of base64, -1 when it is none.
 static int value_of(char c)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+    const char *at = c != '\0' ? strchr(alphabet, c) : NULL;
 
-    return at ? (int)(at - digits) : -1;
+    return at ? (int)(at - alphabet) : -1;
 }
 
 static bool is_blank(char c)

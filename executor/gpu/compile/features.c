@@ -145,18 +145,28 @@ static void read_usage(const char *log, struct usage *ret)
     }
 }
 
+static struct usage usage_of(const struct cubin_usage *usage)
+{
+    return (struct usage){.registers = usage->registers,
+                          .stack = usage->stack_bytes,
+                          .shared = (double)usage->shared_bytes};
+}
+
 // The same of a cubin that no ptxas has reported on, as far as it says so.
 static void read_usage_of_cubin(const struct bytes *cubin, struct usage *ret)
 {
-    struct cubin_usage usage;
+    struct cubin_usage usage = {.registers = 0};
     struct err ignored = ERR_INIT;
 
-    *ret = (struct usage){.registers = 0};
-    if (cubin_usage(cubin, &usage, &ignored) == 0) {
-        ret->registers = usage.registers;
-        ret->stack = usage.stack_bytes;
-        ret->shared = (double)usage.shared_bytes;
-    }
+    (void)!cubin_usage(cubin, NULL, &usage, &ignored);
+    *ret = usage_of(&usage);
+}
+
+static void add_usage(const struct usage *usage, struct fact **list, size_t *count)
+{
+    fact_list_add(list, count, "registers", usage->registers);
+    fact_list_add(list, count, "stack_bytes", usage->stack);
+    fact_list_add(list, count, "shared_static_bytes", usage->shared);
 }
 
 // ---- launches ----
@@ -177,48 +187,67 @@ static double blocks_at_once(const struct usage *usage, double threads, double s
     return fmin(fmin(BLOCKS_MOST, by_threads), fmin(by_registers, by_shared));
 }
 
+// The launch with the most threads, the first of them.
+static size_t largest_of(const struct cuda_form *form, size_t count)
+{
+    size_t largest = 0;
+
+    for (size_t i = 1; i < count; i++) {
+        if (form[i].blocks * form[i].threads > form[largest].blocks * form[largest].threads) {
+            largest = i;
+        }
+    }
+    return largest;
+}
+
+static void add_forms(const struct usage *usage, const struct cuda_form *form, size_t form_count,
+                      const struct fact *device, size_t device_count, struct fact **list,
+                      size_t *count)
+{
+    double multiprocessors = fact_list_find(device, device_count, "multiprocessors");
+    struct cuda_form largest = {.blocks = 0};
+
+    if (form_count > 0) {
+        largest = form[largest_of(form, form_count)];
+    }
+    fact_list_add(list, count, "launches", (double)form_count);
+    fact_list_add(list, count, "grid_blocks", largest.blocks);
+    fact_list_add(list, count, "block_threads", largest.threads);
+    fact_list_add(list, count, "shared_dynamic_bytes", largest.smem);
+    if (largest.threads <= 0 || isnan(multiprocessors)) {
+        return;
+    }
+    double at_once = blocks_at_once(usage, largest.threads, largest.smem, device, device_count);
+    fact_list_add(list, count, "blocks_per_multiprocessor", at_once);
+    fact_list_add(list, count, "occupancy",
+                  at_once * largest.threads /
+                      fact_list_find(device, device_count, "threads_per_multiprocessor"));
+    if (at_once > 0) {
+        fact_list_add(list, count, "waves", largest.blocks / (at_once * multiprocessors));
+    }
+}
+
 static void add_launches(const struct usage *usage, const struct manifest *manifest,
                          const struct problem *problem, const struct shape_case *shape,
                          const struct fact *device, size_t device_count, struct fact **list,
                          size_t *count)
 {
-    double most = 0, blocks = 0, threads = 0, smem = 0, launches = 0, at_once;
-    double multiprocessors = fact_list_find(device, device_count, "multiprocessors");
+    struct cuda_form *form = xcalloc(manifest->launch_count + 1, sizeof(*form));
+    size_t launches = 0;
 
     for (size_t i = 0; i < manifest->launch_count; i++) {
         struct err ignored = ERR_INIT;
-        struct manifest_shape form;
-        double grid, block;
+        struct manifest_shape of;
 
-        if (manifest_launch_shape(manifest, i, shape, problem, &form, &ignored) != 0 ||
-            form.skipped) {
-            continue;
-        }
-        launches++;
-        grid = (double)form.grid[0] * form.grid[1] * form.grid[2];
-        block = (double)form.block[0] * form.block[1] * form.block[2];
-        if (grid * block > most) {
-            most = grid * block;
-            blocks = grid;
-            threads = block;
-            smem = form.smem;
+        if (manifest_launch_shape(manifest, i, shape, problem, &of, &ignored) == 0 && !of.skipped) {
+            form[launches++] =
+                (struct cuda_form){.blocks = (double)of.grid[0] * of.grid[1] * of.grid[2],
+                                   .threads = (double)of.block[0] * of.block[1] * of.block[2],
+                                   .smem = of.smem};
         }
     }
-    fact_list_add(list, count, "launches", launches);
-    fact_list_add(list, count, "grid_blocks", blocks);
-    fact_list_add(list, count, "block_threads", threads);
-    fact_list_add(list, count, "shared_dynamic_bytes", smem);
-    if (threads <= 0 || isnan(multiprocessors)) {
-        return;
-    }
-    at_once = blocks_at_once(usage, threads, smem, device, device_count);
-    fact_list_add(list, count, "blocks_per_multiprocessor", at_once);
-    fact_list_add(list, count, "occupancy",
-                  at_once * threads /
-                      fact_list_find(device, device_count, "threads_per_multiprocessor"));
-    if (at_once > 0) {
-        fact_list_add(list, count, "waves", blocks / (at_once * multiprocessors));
-    }
+    add_forms(usage, form, launches, device, device_count, list, count);
+    free(form);
 }
 
 static void add_roofline(const struct problem *problem, const struct shape_case *shape,
@@ -256,9 +285,7 @@ void cuda_features(const struct nvrtc_output *output, const struct bytes *cubin,
     } else {
         read_usage_of_cubin(cubin, &usage);
     }
-    fact_list_add(list, count, "registers", usage.registers);
-    fact_list_add(list, count, "stack_bytes", usage.stack);
-    fact_list_add(list, count, "shared_static_bytes", usage.shared);
+    add_usage(&usage, list, count);
     add_launches(&usage, manifest, problem, shape, device, device_count, list, count);
     add_roofline(problem, shape, device, device_count, list, count);
     if (output->ptx) {
@@ -267,4 +294,16 @@ void cuda_features(const struct nvrtc_output *output, const struct bytes *cubin,
     if (output->sass) {
         sass_features(output->sass, strlen(output->sass), list, count);
     }
+}
+
+void cuda_features_of_forms(const struct cubin_usage *usage, const struct cuda_form *form,
+                            size_t form_count, const struct problem *problem,
+                            const struct shape_case *shape, const struct fact *device,
+                            size_t device_count, struct fact **list, size_t *count)
+{
+    const struct usage own = usage_of(usage);
+
+    add_usage(&own, list, count);
+    add_forms(&own, form, form_count, device, device_count, list, count);
+    add_roofline(problem, shape, device, device_count, list, count);
 }

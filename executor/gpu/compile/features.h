@@ -4,6 +4,7 @@
 #ifndef EXECUTOR_GPU_COMPILE_FEATURES_H
 #define EXECUTOR_GPU_COMPILE_FEATURES_H
 
+#include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/compile/nvrtc.h"
 #include "problem/manifest.h"
 #include "problem/problem.h"
@@ -16,5 +17,19 @@ void cuda_features(const struct nvrtc_output *output, const struct bytes *cubin,
                    const struct manifest *manifest, const struct problem *problem,
                    const struct shape_case *shape, const struct fact *device, size_t device_count,
                    struct fact **list, size_t *count);
+
+// One launch of kernels.
+struct cuda_form {
+    double blocks;  // of the grid
+    double threads; // of a block
+    double smem;    // dynamic shared memory of a block, in bytes
+};
+
+// Appends what follows from launches that were recorded, by the same names: what the one with the
+// most threads takes and how it fits the device, and the roofline. `usage` is of its kernel.
+void cuda_features_of_forms(const struct cubin_usage *usage, const struct cuda_form *form,
+                            size_t form_count, const struct problem *problem,
+                            const struct shape_case *shape, const struct fact *device,
+                            size_t device_count, struct fact **list, size_t *count);
 
 #endif

@@ -1,8 +1,9 @@
 #include "executor/gpu/record/features.h"
 #include "executor/fact_list.h"
-#include "executor/gpu/compile/cubin.h"
+#include "executor/gpu/compile/features.h"
 #include "executor/gpu/program/recording.h"
 #include <math.h>
+#include <stdlib.h>
 
 // What is added up over the nodes of a case.
 struct sums {
@@ -39,6 +40,55 @@ static struct sums sums_of(const struct recorded_case *of, double multiprocessor
         sums.moved += (double)node->bytes;
     }
     return sums;
+}
+
+const struct recorded_node *record_largest_kernel(const struct recorded_case *of)
+{
+    const struct recorded_node *largest = NULL;
+    double most = 0;
+
+    for (size_t i = 0; i < of->nodes_count; i++) {
+        struct sums sums = {.kernels = 0};
+
+        if (of->nodes[i].kind == RECORDED_KERNEL) {
+            add_kernel(&sums, &of->nodes[i], 0);
+        }
+        if (sums.kernels > 0 && (!largest || sums.threads > most)) {
+            largest = &of->nodes[i];
+            most = sums.threads;
+        }
+    }
+    return largest;
+}
+
+// What the largest kernel takes, and how it fits the device, by the names that they have of sealed
+// sources.
+static void add_forms(const struct cuda_recording *recording, const struct recorded_case *of,
+                      const struct problem *problem, const struct shape_case *shape,
+                      const struct fact *facts, size_t facts_count, struct fact **list,
+                      size_t *count)
+{
+    const struct recorded_node *largest = record_largest_kernel(of);
+    struct cuda_form *form = xcalloc(of->nodes_count + 1, sizeof(*form));
+    struct cubin_usage usage = {.registers = 0};
+    struct err ignored = ERR_INIT;
+    size_t forms = 0;
+
+    for (size_t i = 0; i < of->nodes_count; i++) {
+        struct sums sums = {.kernels = 0};
+
+        if (of->nodes[i].kind == RECORDED_KERNEL) {
+            add_kernel(&sums, &of->nodes[i], 0);
+            form[forms++] = (struct cuda_form){
+                .blocks = sums.blocks, .threads = sums.threads_most, .smem = sums.smem_most};
+        }
+    }
+    if (largest && cubin_usage(&recording->images[largest->image].data, largest->symbol, &usage,
+                               &ignored) == 0) {
+        cuda_features_of_forms(&usage, form, forms, problem, shape, facts, facts_count, list,
+                               count);
+    }
+    free(form);
 }
 
 void record_features(const struct cuda_recording *recording, const struct problem *problem,
@@ -87,4 +137,5 @@ void record_features(const struct cuda_recording *recording, const struct proble
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         fact_list_add(list, count, row[i].name, row[i].value);
     }
+    add_forms(recording, of, problem, shape, facts, facts_count, list, count);
 }

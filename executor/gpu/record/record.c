@@ -7,6 +7,7 @@
 #include "executor/gpu/program/recording.h"
 #include "executor/gpu/record/fat_binary.h"
 #include "executor/gpu/record/features.h"
+#include "executor/gpu/record/machine_code.h"
 #include "executor/gpu/record/request.h"
 #include "problem/candidate_form.h"
 #include "problem/manifest.h"
@@ -23,6 +24,7 @@
 
 struct session {
     const struct compile_plan *plan;
+    struct cuda_jail *jail; // NULL: none
     struct problem *problem;
     struct compiled *compiled; // part of the caller's outcome
     size_t l2_bytes;
@@ -294,6 +296,11 @@ static void take_recording(const struct session *s, struct record_reply *reply, 
     }
     record_features(reply->recording, s->problem, &s->shape[0], s->plan->facts,
                     s->plan->facts_count, &s->compiled->features, &s->compiled->features_count);
+    const struct recorded_case *first = recording_find(reply->recording, s->problem, &s->shape[0]);
+    if (first && s->jail && s->plan->role == COMPILE_CANDIDATE) {
+        record_machine_code(reply->recording, first, s->plan, s->jail, &s->compiled->features,
+                            &s->compiled->features_count);
+    }
     keep_object(s, reply->recording, ret);
 }
 
@@ -416,10 +423,10 @@ out:
     return rc;
 }
 
-int record_cuda(const struct compile_plan *plan, struct recorder *recorder,
+int record_cuda(const struct compile_plan *plan, struct recorder *recorder, struct cuda_jail *jail,
                 struct compile_outcome *ret, struct err *err)
 {
-    struct session s = {.plan = plan};
+    struct session s = {.plan = plan, .jail = jail};
     uint64_t begin = clock_now_ns(&clock_system);
     double l2_bytes = fact_list_find(plan->facts, plan->facts_count, "l2_bytes");
 

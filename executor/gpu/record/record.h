@@ -5,13 +5,15 @@
 #ifndef EXECUTOR_GPU_RECORD_RECORD_H
 #define EXECUTOR_GPU_RECORD_RECORD_H
 
+#include "executor/gpu/compile/jail.h"
 #include "executor/gpu/record/recorder.h"
 #include "proto/messages.h"
 
-// Records the plan's source. *ret may be uninitialised; on success the caller owns its parts. A
-// source that cannot be recorded is a success with a verdict. An error is a failure of the machine:
-// ERR_UNSUPPORTED when this host records nothing.
+// Records the plan's source. The jail disassembles what was launched; NULL: nobody does. *ret may be
+// uninitialised; on success the caller owns its parts. A source that cannot be recorded is a
+// success with a verdict. An error is a failure of the machine: ERR_UNSUPPORTED when this host
+// records nothing.
 MUST_CHECK int record_cuda(const struct compile_plan *plan, struct recorder *recorder,
-                           struct compile_outcome *ret, struct err *err);
+                           struct cuda_jail *jail, struct compile_outcome *ret, struct err *err);
 
 #endif

@@ -14,6 +14,10 @@
 struct server {
     const char *python;
     struct recorder recorder;
+    struct sandbox_filter filter; // of the jail that disassembles
+    struct zygote zygote;
+    struct cuda_jail jail;
+    bool has_jail;   // it has been set up
     char *toolchain; // description that goes into every outcome
 };
 
@@ -23,6 +27,20 @@ static void begin(struct server *server, bool sandbox_off)
     struct err told_by_the_next_plan = ERR_INIT;
 
     (void)!recorder_begin(&server->recorder, server->python, sandbox_off, &told_by_the_next_plan);
+}
+
+// The jail that disassembles, NULL where there is no toolkit for it. It starts nothing before it is
+// used, and then as the first plan says, with or without a sandbox.
+static struct cuda_jail *jail_of(struct server *server, bool sandbox_off)
+{
+    struct toolkit toolkit;
+    struct err none = ERR_INIT;
+
+    if (!server->has_jail && server->zygote.socket >= 0 && toolkit_find(&toolkit, &none) == 0) {
+        cuda_jail_init(&server->jail, &server->zygote, &toolkit, sandbox_off);
+        server->has_jail = true;
+    }
+    return server->has_jail && server->jail.sandbox_off == sandbox_off ? &server->jail : NULL;
 }
 
 static int answer(void *owner, const struct bytes *packed_plan, struct bytes *ret, bool *ret_last,
@@ -39,7 +57,7 @@ static int answer(void *owner, const struct bytes *packed_plan, struct bytes *re
     }
     struct strbuf packed;
     strbuf_init(&packed, (size_t)64 << 20);
-    rc = record_cuda(&plan, &server->recorder, &outcome, err);
+    rc = record_cuda(&plan, &server->recorder, jail_of(server, plan.sandbox_off), &outcome, err);
     if (rc != 0) {
         goto out;
     }
@@ -59,13 +77,24 @@ out:
 
 int serve_cuda_record(const char *python, struct err *err)
 {
-    struct server server = {.python = python, .recorder = RECORDER_INIT};
+    struct server server = {.python = python, .recorder = RECORDER_INIT, .zygote = {.socket = -1}};
     int rc = nvrtc_toolchain(&server.toolchain, err);
 
+    if (rc == 0) {
+        rc = sandbox_filter_build(&server.filter, STAGE_COMPILE, err);
+    }
+    if (rc == 0) {
+        rc = zygote_create(&server.zygote, cuda_jail_child, &server.filter, err);
+    }
     if (rc == 0) {
         begin(&server, false);
         rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, PLAN_MAX, answer, &server, err);
     }
+    if (server.has_jail) {
+        cuda_jail_release(&server.jail);
+    }
+    zygote_release(&server.zygote);
+    sandbox_filter_release(&server.filter);
     recorder_stop(&server.recorder);
     free(server.toolchain);
     return rc;

@@ -11,16 +11,21 @@
 
 #include <cmocka.h>
 
-static struct bytes load(void)
+static struct bytes load_named(const char *name)
 {
     const char *root = getenv("KCAST_ROOT");
-    char *path = xasprintf("%s/tests/data/cuda/variables.cubin", root ? root : ".");
+    char *path = xasprintf("%s/tests/data/cuda/%s.cubin", root ? root : ".", name);
     struct err err = ERR_INIT;
     struct bytes bytes;
 
     assert_int_equal(file_read(&bytes, path, 1 << 20, &err), 0);
     free(path);
     return bytes;
+}
+
+static struct bytes load(void)
+{
+    return load_named("variables");
 }
 
 static void variables_and_sizes_are_found(void **state)
@@ -351,9 +356,37 @@ static void architectures_are_read_of_both_forms(void **state)
     assert_false(cubin_runs_on(86, 80) || cubin_runs_on(80, 90) || cubin_runs_on(100, 90));
 }
 
+// tests/data/cuda/two.cu has what the compiler said.
+static void what_each_kernel_takes_is_told_apart(void **state)
+{
+    static const struct {
+        const char *symbol;
+        struct cubin_usage usage;
+    } row[] = {
+        {"small", {.registers = 10}},
+        {"large", {.registers = 80, .stack_bytes = 256, .shared_bytes = 2048}},
+        {NULL, {.registers = 80, .stack_bytes = 256, .shared_bytes = 2048}},
+        {"none", {.registers = 0}},
+    };
+    struct bytes cubin = load_named("two");
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        struct cubin_usage usage;
+        struct err err = ERR_INIT;
+
+        assert_int_equal(cubin_usage(&cubin, row[i].symbol, &usage, &err), 0);
+        assert_int_equal(usage.registers, row[i].usage.registers);
+        assert_int_equal(usage.stack_bytes, row[i].usage.stack_bytes);
+        assert_int_equal(usage.shared_bytes, row[i].usage.shared_bytes);
+    }
+    bytes_clear(&cubin);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_each_kernel_takes_is_told_apart),
         cmocka_unit_test(variables_and_sizes_are_found),
         cmocka_unit_test(kernels_that_are_not_launched_are_left_out),
         cmocka_unit_test(no_kernel_of_that_name_is_said),

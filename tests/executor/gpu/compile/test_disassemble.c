@@ -3,9 +3,13 @@
 // the jail is skipped without a CUDA compiler.
 #include "common/file.h"
 #include "executor/cpu/child.h"
+#include "executor/fact_list.h"
 #include "executor/gpu/compile/compile.h"
 #include "executor/gpu/compile/disassemble.h"
+#include "executor/gpu/record/machine_code.h"
 #include "proto/verdict.h"
+#include "tests/support/gpu_recording.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -265,6 +269,66 @@ static void a_compilation_is_none_the_worse_for_it(void **state)
     sandbox_filter_release(&filter);
 }
 
+// Returns what a recording's image has of machine code, -1 when nothing is known.
+static double total_of_recording(struct cuda_jail *jail, const struct cuda_recording *recording)
+{
+    struct compile_plan plan;
+    struct fact *list = NULL;
+    size_t count = 0;
+
+    message_init(&compile_plan_message, &plan);
+    plan.target = (char[]){"sm_90"};
+    plan.max_seconds = plan.wall_seconds = LONG_S;
+    plan.max_memory = (uint64_t)4 << 30;
+    record_machine_code(recording, &recording->cases[0], &plan, jail, &list, &count);
+    double total = fact_list_find(list, count, "sass_total");
+    for (size_t i = 0; i < count; i++) {
+        message_clear(&fact_message, &list[i]);
+    }
+    free(list);
+    return isnan(total) ? -1 : total;
+}
+
+// The disassembler gets the bytes that were recorded.
+static void the_image_of_a_recording_is_disassembled_too(void **state)
+{
+    struct fixture *fixture = *state;
+    struct toolkit toolkit;
+    bool visible = false;
+
+    if (!make_toolkit(fixture, &toolkit, &visible)) {
+        skip();
+    }
+    struct sandbox_filter filter;
+    struct err err = ERR_INIT;
+    assert_int_equal(sandbox_filter_build(&filter, STAGE_COMPILE, &err), 0);
+    struct zygote zygote;
+    assert_int_equal(zygote_create(&zygote, cuda_jail_child, &filter, &err), 0);
+    struct cuda_jail jail;
+    cuda_jail_init(&jail, &zygote, &toolkit, true);
+    struct problem *of = gpu_recording_problem();
+    struct cuda_recording recording;
+    gpu_recording_make(&recording, of, "fk_scale", 1);
+    struct bytes *image = &recording.images[0].data;
+    char *commands = xasprintf("for f in \"$@\"; do :; done\n"
+                               "[ \"$(head -c %zu \"$f\" | tail -c 1)\" = '!' ] || exit 1\n"
+                               "[ \"$(wc -c <\"$f\")\" -eq %zu ] || exit 1\n" LINES,
+                               image->len, image->len);
+    image->data[image->len - 1] = '!';
+    be(fixture, commands);
+    assert_true(total_of_recording(&jail, &recording) == 2);
+    image->data[image->len - 1] = '?';
+    assert_true(total_of_recording(&jail, &recording) == -1);
+    gpu_recording_clear_nodes(&recording.cases[0]);
+    assert_true(total_of_recording(&jail, &recording) == -1);
+    free(commands);
+    message_clear(&cuda_recording_message, &recording);
+    problem_free(of);
+    cuda_jail_release(&jail);
+    zygote_release(&zygote);
+    sandbox_filter_release(&filter);
+}
+
 // A toolkit whose parts are links to elsewhere, and in it a script as disassembler.
 static void a_toolkit_of_links_works_in_the_jail_and_a_script_does_not(void **state)
 {
@@ -302,6 +366,7 @@ int main(void)
         TEST(what_fails_gives_nothing),
         TEST(what_does_not_end_is_ended),
         TEST(a_compilation_is_none_the_worse_for_it),
+        TEST(the_image_of_a_recording_is_disassembled_too),
         TEST(a_toolkit_of_links_works_in_the_jail_and_a_script_does_not),
     };
 #undef TEST

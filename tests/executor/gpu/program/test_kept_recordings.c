@@ -4,8 +4,10 @@
 //   test_kept_recordings expect     writes NAME.launches for each recording; read what it wrote
 //   test_kept_recordings make       writes two recordings without a GPU, with code of NVRTC's
 #include "common/stats.h"
+#include "executor/fact_list.h"
 #include "executor/gpu/compile/cubin.h"
 #include "executor/gpu/compile/nvrtc.h"
+#include "executor/gpu/record/features.h"
 #include "tests/executor/gpu/program/kept_fixture.h"
 #include "tests/support/gpu_recording.h"
 
@@ -130,6 +132,33 @@ static void replay_case(struct kept_fixture *f, struct replayed *r, size_t numbe
     assert_int_equal(gpu_wait(&f->gpu, WAIT_NS), GPU_DONE);
 }
 
+// What forecasts know of real kernels: their registers, and how they fit a device.
+static void check_features(const struct kept *kept, const struct cuda_recording *recording)
+{
+    static struct fact device[] = {
+        {.name = (char *)(uintptr_t) "multiprocessors", .value = 132},
+        {.name = (char *)(uintptr_t) "threads_per_multiprocessor", .value = 2048},
+        {.name = (char *)(uintptr_t) "registers_per_multiprocessor", .value = 65536},
+        {.name = (char *)(uintptr_t) "shared_bytes_per_multiprocessor", .value = 233472},
+    };
+    struct fact *list = NULL;
+    size_t count = 0;
+
+    record_features(recording, kept->problem, &kept->problem->bench[0], device, ARRAY_LEN(device),
+                    &list, &count);
+    double registers = fact_list_find(list, count, "registers");
+    double occupancy = fact_list_find(list, count, "occupancy");
+    if (!(registers >= 8 && registers <= 255) || !(occupancy > 0 && occupancy <= 1) ||
+        fact_list_find(list, count, "launches") !=
+            fact_list_find(list, count, "recorded_kernels")) {
+        fail_msg("%s: %g registers, occupancy %g", kept->name, registers, occupancy);
+    }
+    for (size_t i = 0; i < count; i++) {
+        message_clear(&fact_message, &list[i]);
+    }
+    free(list);
+}
+
 static void replay(struct kept_fixture *f, const struct kept *kept, struct strbuf *out)
 {
     struct replayed r;
@@ -137,6 +166,7 @@ static void replay(struct kept_fixture *f, const struct kept *kept, struct strbu
 
     must(begin(f, &r, kept, &kept->packed, &err), &err, kept->name);
     assert_true(r.program->object.recording->cases_count > 0);
+    check_features(kept, r.program->object.recording);
     for (size_t i = 0; i < r.program->object.recording->cases_count; i++) {
         replay_case(f, &r, i, out);
     }

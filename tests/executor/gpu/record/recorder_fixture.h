@@ -127,7 +127,7 @@ static inline int recorder_try(struct recorder_fixture *f, const char *source)
         (struct bytes){.data = (unsigned char *)(uintptr_t)source, .len = strlen(source)};
     message_clear(&compile_outcome_message, &f->outcome);
     f->err = (struct err)ERR_INIT;
-    return record_cuda(&f->plan, &f->recorder, &f->outcome, &f->err);
+    return record_cuda(&f->plan, &f->recorder, NULL, &f->outcome, &f->err);
 }
 
 static inline const struct compiled *recorder_record(struct recorder_fixture *f, const char *source)
