@@ -9,8 +9,8 @@
 #include "executor/gpu/record/recorder.h"
 #include "proto/messages.h"
 
-// Records the plan's source. The jail disassembles what was launched; NULL: nobody does. *ret may be
-// uninitialised; on success the caller owns its parts. A source that cannot be recorded is a
+// Records the plan's source. The jail disassembles what was launched; NULL: nobody does. *ret may
+// be uninitialised; on success the caller owns its parts. A source that cannot be recorded is a
 // success with a verdict. An error is a failure of the machine: ERR_UNSUPPORTED when this host
 // records nothing.
 MUST_CHECK int record_cuda(const struct compile_plan *plan, struct recorder *recorder,
