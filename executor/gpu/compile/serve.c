@@ -3,12 +3,11 @@
 // than the last one did has the compile server started anew.
 #include "executor/gpu/compile/serve.h"
 #include "executor/frame.h"
+#include "executor/gpu/compile/answer.h"
 #include "executor/gpu/compile/compile.h"
 #include "executor/gpu/compile/nvrtc.h"
 #include <stdlib.h>
 #include <unistd.h>
-
-#define PLAN_MAX ((size_t)160 << 20) // bytes: source, problem and a known object
 
 struct server {
     struct sandbox_filter filter;
@@ -37,42 +36,26 @@ static void server_stop(struct server *server)
     server->zygote = (struct zygote){.socket = -1};
 }
 
+static int make(void *owner, const struct compile_plan *plan, struct compile_outcome *ret,
+                struct err *err)
+{
+    struct server *server = owner;
+    int rc = 0;
+
+    if (plan->sandbox_off != server->jail.sandbox_off) {
+        server_stop(server);
+        rc = server_start(server, plan->sandbox_off, err);
+    }
+    return rc == 0 ? compile_cuda(plan, &server->jail, ret, err) : rc;
+}
+
 static int answer(void *owner, const struct bytes *packed_plan, struct bytes *ret, bool *ret_last,
                   struct err *err)
 {
-    struct server *server = owner;
-    struct compile_outcome outcome;
-    struct compile_plan plan;
-    int rc = message_read(&compile_plan_message, &plan, packed_plan->data, packed_plan->len, err);
+    const struct server *server = owner;
 
     *ret_last = false;
-    if (rc != 0) {
-        return rc;
-    }
-    struct strbuf packed;
-    strbuf_init(&packed, (size_t)64 << 20);
-    if (plan.sandbox_off != server->jail.sandbox_off) {
-        server_stop(server);
-        rc = server_start(server, plan.sandbox_off, err);
-    }
-    if (rc != 0) {
-        goto out;
-    }
-    rc = compile_cuda(&plan, &server->jail, &outcome, err);
-    if (rc != 0) {
-        goto out;
-    }
-    outcome.compiled->toolchain = xstrdup(server->toolchain);
-    rc = message_pack(&compile_outcome_message, &outcome, &packed, err);
-    message_clear(&compile_outcome_message, &outcome);
-    if (rc != 0) {
-        goto out;
-    }
-    *ret = strbuf_detach_bytes(&packed);
-out:
-    strbuf_release(&packed);
-    message_clear(&compile_plan_message, &plan);
-    return rc;
+    return compile_answer(packed_plan, server->toolchain, make, owner, ret, err);
 }
 
 int serve_cuda_compile(struct err *err)
@@ -95,7 +78,7 @@ int serve_cuda_compile(struct err *err)
     if (rc != 0) {
         goto out;
     }
-    rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, PLAN_MAX, answer, &server, err);
+    rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, COMPILE_PLAN_MAX, answer, &server, err);
 out:
     server_stop(&server);
     sandbox_filter_release(&server.filter);

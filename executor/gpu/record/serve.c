@@ -2,14 +2,12 @@
 // in a sandbox. A plan that wants none, or finds it ended, starts it anew. That it cannot be
 // started is the answer to a plan, not the end of this process: a host without PyTorch has one.
 #include "executor/gpu/record/serve.h"
-#include "common/strbuf.h"
 #include "executor/frame.h"
+#include "executor/gpu/compile/answer.h"
 #include "executor/gpu/compile/nvrtc.h"
 #include "executor/gpu/record/record.h"
 #include <stdlib.h>
 #include <unistd.h>
-
-#define PLAN_MAX ((size_t)160 << 20) // bytes: source, problem and a known object
 
 struct server {
     const char *python;
@@ -43,36 +41,25 @@ static struct cuda_jail *jail_of(struct server *server, bool sandbox_off)
     return server->has_jail && server->jail.sandbox_off == sandbox_off ? &server->jail : NULL;
 }
 
+static int make(void *owner, const struct compile_plan *plan, struct compile_outcome *ret,
+                struct err *err)
+{
+    struct server *server = owner;
+    int rc = record_cuda(plan, &server->recorder, jail_of(server, plan->sandbox_off), ret, err);
+
+    if (rc == 0) {
+        begin(server, plan->sandbox_off);
+    }
+    return rc;
+}
+
 static int answer(void *owner, const struct bytes *packed_plan, struct bytes *ret, bool *ret_last,
                   struct err *err)
 {
-    struct server *server = owner;
-    struct compile_outcome outcome;
-    struct compile_plan plan;
-    int rc = message_read(&compile_plan_message, &plan, packed_plan->data, packed_plan->len, err);
+    const struct server *server = owner;
 
     *ret_last = false;
-    if (rc != 0) {
-        return rc;
-    }
-    struct strbuf packed;
-    strbuf_init(&packed, (size_t)64 << 20);
-    rc = record_cuda(&plan, &server->recorder, jail_of(server, plan.sandbox_off), &outcome, err);
-    if (rc != 0) {
-        goto out;
-    }
-    outcome.compiled->toolchain = xstrdup(server->toolchain);
-    rc = message_pack(&compile_outcome_message, &outcome, &packed, err);
-    message_clear(&compile_outcome_message, &outcome);
-    if (rc != 0) {
-        goto out;
-    }
-    *ret = strbuf_detach_bytes(&packed);
-    begin(server, plan.sandbox_off);
-out:
-    strbuf_release(&packed);
-    message_clear(&compile_plan_message, &plan);
-    return rc;
+    return compile_answer(packed_plan, server->toolchain, make, owner, ret, err);
 }
 
 int serve_cuda_record(const char *python, struct err *err)
@@ -88,7 +75,7 @@ int serve_cuda_record(const char *python, struct err *err)
     }
     if (rc == 0) {
         begin(&server, false);
-        rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, PLAN_MAX, answer, &server, err);
+        rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, COMPILE_PLAN_MAX, answer, &server, err);
     }
     if (server.has_jail) {
         cuda_jail_release(&server.jail);

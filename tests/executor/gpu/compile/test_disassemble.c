@@ -187,6 +187,36 @@ static bool make_toolkit(struct fixture *fixture, struct toolkit *ret, bool *ret
     return true;
 }
 
+struct own_jail {
+    struct sandbox_filter filter;
+    struct zygote zygote;
+    struct cuda_jail jail;
+};
+
+// A jail with such a toolkit. Skips the test where there is no compiler. Returns whether the jail
+// sees the toolkit when it is a sandbox; in one there is no shell, which the disassembler is for.
+static bool open_jail(struct fixture *fixture, struct own_jail *own, bool sandbox_off)
+{
+    struct toolkit toolkit;
+    bool visible = false;
+
+    if (!make_toolkit(fixture, &toolkit, &visible)) {
+        skip();
+    }
+    struct err err = ERR_INIT;
+    assert_int_equal(sandbox_filter_build(&own->filter, STAGE_COMPILE, &err), 0);
+    assert_int_equal(zygote_create(&own->zygote, cuda_jail_child, &own->filter, &err), 0);
+    cuda_jail_init(&own->jail, &own->zygote, &toolkit, sandbox_off);
+    return visible;
+}
+
+static void close_jail(struct own_jail *own)
+{
+    cuda_jail_release(&own->jail);
+    zygote_release(&own->zygote);
+    sandbox_filter_release(&own->filter);
+}
+
 static void compile(struct cuda_jail *jail, enum compile_role role, struct compile_outcome *ret)
 {
     struct compile_plan plan;
@@ -243,30 +273,17 @@ static void a_compilation_is_none_the_worse_for_it(void **state)
         {LINES, 2},
     };
     struct fixture *fixture = *state;
-    struct toolkit toolkit;
-    bool visible = false;
+    struct own_jail own;
 
-    if (!make_toolkit(fixture, &toolkit, &visible)) {
-        skip();
-    }
-    struct sandbox_filter filter;
-    struct err err = ERR_INIT;
-    assert_int_equal(sandbox_filter_build(&filter, STAGE_COMPILE, &err), 0);
-    struct zygote zygote;
-    assert_int_equal(zygote_create(&zygote, cuda_jail_child, &filter, &err), 0);
-    struct cuda_jail jail;
-    // The disassembler is a script, and in the sandbox there is no shell.
+    (void)open_jail(fixture, &own, true);
     be(fixture, LINES);
-    cuda_jail_init(&jail, &zygote, &toolkit, true);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         be(fixture, cases[i].commands);
-        if (total_of(&jail) != cases[i].total) {
+        if (total_of(&own.jail) != cases[i].total) {
             fail_msg("%s", cases[i].commands);
         }
     }
-    cuda_jail_release(&jail);
-    zygote_release(&zygote);
-    sandbox_filter_release(&filter);
+    close_jail(&own);
 }
 
 // Returns what a recording's image has of machine code, -1 when nothing is known.
@@ -293,19 +310,9 @@ static double total_of_recording(struct cuda_jail *jail, const struct cuda_recor
 static void the_image_of_a_recording_is_disassembled_too(void **state)
 {
     struct fixture *fixture = *state;
-    struct toolkit toolkit;
-    bool visible = false;
+    struct own_jail own;
 
-    if (!make_toolkit(fixture, &toolkit, &visible)) {
-        skip();
-    }
-    struct sandbox_filter filter;
-    struct err err = ERR_INIT;
-    assert_int_equal(sandbox_filter_build(&filter, STAGE_COMPILE, &err), 0);
-    struct zygote zygote;
-    assert_int_equal(zygote_create(&zygote, cuda_jail_child, &filter, &err), 0);
-    struct cuda_jail jail;
-    cuda_jail_init(&jail, &zygote, &toolkit, true);
+    (void)open_jail(fixture, &own, true);
     struct problem *of = gpu_recording_problem();
     struct cuda_recording recording;
     gpu_recording_make(&recording, of, "fk_scale", 1);
@@ -316,46 +323,31 @@ static void the_image_of_a_recording_is_disassembled_too(void **state)
                                image->len, image->len);
     image->data[image->len - 1] = '!';
     be(fixture, commands);
-    assert_true(total_of_recording(&jail, &recording) == 2);
+    assert_true(total_of_recording(&own.jail, &recording) == 2);
     image->data[image->len - 1] = '?';
-    assert_true(total_of_recording(&jail, &recording) == -1);
+    assert_true(total_of_recording(&own.jail, &recording) == -1);
     gpu_recording_clear_nodes(&recording.cases[0]);
-    assert_true(total_of_recording(&jail, &recording) == -1);
+    assert_true(total_of_recording(&own.jail, &recording) == -1);
     free(commands);
     message_clear(&cuda_recording_message, &recording);
     problem_free(of);
-    cuda_jail_release(&jail);
-    zygote_release(&zygote);
-    sandbox_filter_release(&filter);
+    close_jail(&own);
 }
 
 // A toolkit whose parts are links to elsewhere, and in it a script as disassembler.
 static void a_toolkit_of_links_works_in_the_jail_and_a_script_does_not(void **state)
 {
     struct fixture *fixture = *state;
-    struct toolkit toolkit;
-    bool visible = false;
+    struct own_jail own;
 
-    if (!make_toolkit(fixture, &toolkit, &visible)) {
-        skip();
-    }
-    if (!visible) {
+    if (!open_jail(fixture, &own, false)) {
         printf("skipped because the toolkit's folder is hidden in a jail\n");
-        toolkit_release(&toolkit);
+        close_jail(&own);
         skip();
     }
     be(fixture, LINES);
-    struct sandbox_filter filter;
-    struct err err = ERR_INIT;
-    assert_int_equal(sandbox_filter_build(&filter, STAGE_COMPILE, &err), 0);
-    struct zygote zygote;
-    assert_int_equal(zygote_create(&zygote, cuda_jail_child, &filter, &err), 0);
-    struct cuda_jail jail;
-    cuda_jail_init(&jail, &zygote, &toolkit, false);
-    assert_true(total_of(&jail) == -1);
-    cuda_jail_release(&jail);
-    zygote_release(&zygote);
-    sandbox_filter_release(&filter);
+    assert_true(total_of(&own.jail) == -1);
+    close_jail(&own);
 }
 
 int main(void)
