@@ -16,6 +16,7 @@
 #include "executor/sandbox/elf.h"
 #include "executor/sandbox/process.h"
 #include "executor/sandbox/toolchain.h"
+#include "problem/candidate_form.h"
 #include "proto/verdict.h"
 #include <ctype.h>
 #include <errno.h>
@@ -357,6 +358,20 @@ static int take_outcome(struct compilation *c, struct bytes *ret_object, struct 
     return c->compiled->verdict == VERDICT_NONE ? take_object(c, ret_object, err) : 0;
 }
 
+// What gcc says of a source in Python does not help: problems for cores take C alone.
+static void name_language(const struct compilation *c)
+{
+    const struct bytes *source = &c->plan->source;
+
+    if (c->compiled->verdict == VERDICT_COMPILE_ERROR &&
+        candidate_form((const char *)source->data, source->len) == FORM_PYTHON) {
+        free(c->compiled->reason);
+        c->compiled->reason =
+            xstrdup("it is Python, and this problem is for cores, whose candidates are in C; "
+                    "Python runs for problems whose language is cuda");
+    }
+}
+
 int compile_run(const struct compile_plan *plan, struct zygote *zygote, struct compile_outcome *ret,
                 struct err *err)
 {
@@ -375,6 +390,7 @@ int compile_run(const struct compile_plan *plan, struct zygote *zygote, struct c
         rc = take_outcome(&c, &outcome.object, err);
     }
     if (rc == 0) {
+        name_language(&c);
         c.compiled->seconds = clock_seconds(clock_now_ns(&clock_system) - begin);
         c.compiled->toolchain =
             c.outcome.version[0] != '\0' ? xasprintf("gcc %s", c.outcome.version) : NULL;

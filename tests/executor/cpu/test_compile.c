@@ -52,6 +52,8 @@ static const struct {
            "A(A(A(W)))\nint bad = ;\n" WINDOW,
      60, 512, "expected expression before ';'"},
     {"blank lines", "__asm__(\".print \\\"\\\\n\\\"\\n.abort\\n\");\n" WINDOW, 60, 512, "abort"},
+    {"Python", "import torch\n\ndef chain(x, y):\n    y.copy_(x)\n", 60, 512,
+     "it is Python, and this problem is for cores, whose candidates are in C"},
     {"a file that includes itself", "#include __FILE__\n" WINDOW, 60, 512, "nested"},
     {"an escape sequence",
      "#error \x1b[2J\xc2\x9b"
