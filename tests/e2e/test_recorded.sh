@@ -84,6 +84,22 @@ rm python/p/baseline.cu
 printf 'import torch\n\n\ndef p(x, y, n, a):\n    torch.launch("fk_scale", x, y, n, a)\n' >python/p/baseline.py
 verdict python/p c_fast30.cu ': faster, 1\.[1-9]'
 
+# ---- one that never ends while it is recorded keeps nobody waiting ----
+cp -r plain sealed
+rm sealed/p/reference.py
+printf '//@ launch fk_ref_scale grid=(ceildiv(n, 256)) block=(256) args=(x, y, y_scale, n, a)\nextern "C" __global__ void fk_ref_scale(const float *x, double *y, double *y_scale, int n, double a) {}\n' >sealed/p/reference.cu
+printf 'import time\n\n\ndef p(x, y, n, a):\n    while True:\n        time.sleep(0.1)\n' >sleeps.py
+records() { [ "$(pgrep -c -f "^$work/env/bin/python3 -I -B /proc/self/fd/")" -gt "$interpreters" ]; }
+within 60 has_interpreter
+interpreters=$(pgrep -c -f "^$work/env/bin/python3 -I -B /proc/self/fd/")
+kcast measure sealed/p sleeps.py >slept 2>&1 </dev/null &
+client=$!
+within 60 records || say "what sleeps is not recorded"
+verdict sealed/p c_fast30.cu ': faster, 1\.[1-9]' --fresh
+kill -0 $client 2>/dev/null || { say "what sleeps has ended before its neighbour was measured"; cat slept; }
+kill $client
+wait $client 2>/dev/null
+
 # ---- a result is of its reference ----
 before=$(jobs_run)
 verdict plain/p c_fast30.cu ': faster, 1\.[1-9]'
