@@ -44,7 +44,7 @@ struct compile_input {
     // How much is needed; not in the key.
     bool features_only; // what the features need; else all variants, as for a measurement
     bool machine_code;  // features of machine code, too
-    size_t width;       // variants that are compiled at once; not in the key
+    size_t width;       // variants that are compiled at once
 };
 
 // What the cache has of a compilation that needs more: its object, whose variants are taken over.

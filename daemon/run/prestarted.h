@@ -55,12 +55,12 @@ struct prestarted_set *prestarted_set_create(struct children *children, const st
 void prestarted_set_free(struct prestarted_set *set);
 // Starts no more unused processes and ends all processes that owe no answer.
 void prestarted_set_stop(struct prestarted_set *set);
-// Keeps `count` unused processes of this mode and argument; group and fresh do not matter. Those on
-// a device are started one after the other for each, and the first of
-// the whole set alone. One that was used is replaced when nothing is being asked of that device, so
-// that the start disturbs no measurement; but after PRESTARTED_STARVED_NS in any case, and at once
-// when none is left. An idle process of the empty group counts as unused. on_first, which may be
-// NULL, is called once, perhaps within this call.
+// Keeps `count` unused processes of this mode and argument; group and fresh do not matter. Those
+// on a device are started one after the other for each, and the first of the whole set alone. One
+// that was used is replaced when nothing is being asked of that device, so that the start disturbs
+// no measurement; but after PRESTARTED_STARVED_NS in any case, and at once when none is left. An
+// idle process of the empty group counts as unused. on_first, which may be NULL, is called once,
+// perhaps within this call.
 void prestarted_set_fill(struct prestarted_set *set, const struct prestarted_config *config,
                          size_t count, prestarted_first *on_first, void *owner);
 // Called once a second: starts missing unused processes, after a failure only after a pause that

@@ -187,8 +187,7 @@ static double blocks_at_once(const struct usage *usage, double threads, double s
     return fmin(fmin(BLOCKS_MOST, by_threads), fmin(by_registers, by_shared));
 }
 
-// The launch with the most threads, the first of them.
-static size_t largest_of(const struct cuda_form *form, size_t count)
+size_t cuda_largest_form(const struct cuda_form *form, size_t count)
 {
     size_t largest = 0;
 
@@ -208,7 +207,7 @@ static void add_forms(const struct usage *usage, const struct cuda_form *form, s
     struct cuda_form largest = {.blocks = 0};
 
     if (form_count > 0) {
-        largest = form[largest_of(form, form_count)];
+        largest = form[cuda_largest_form(form, form_count)];
     }
     fact_list_add(list, count, "launches", (double)form_count);
     fact_list_add(list, count, "grid_blocks", largest.blocks);

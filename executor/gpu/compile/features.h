@@ -25,6 +25,8 @@ struct cuda_form {
     double smem;    // dynamic shared memory of a block, in bytes
 };
 
+// Returns the number of the launch with the most threads, the first of them; 0 when there is none.
+size_t cuda_largest_form(const struct cuda_form *form, size_t count);
 // Appends what follows from launches that were recorded, by the same names: what the one with the
 // most threads takes and how it fits the device, and the roofline. `usage` is of its kernel.
 void cuda_features_of_forms(const struct cubin_usage *usage, const struct cuda_form *form,

@@ -4,8 +4,8 @@
 // only its own child, and a compilation costs no loading. The child also runs the disassembler.
 // Several servers compile several sources at once.
 //
-// executor/gpu/compile/compile.c calls this. It must not know plans, roles and verdicts. This side
-// trusts nothing that comes out of the jail.
+// executor/gpu/compile/compile.c and what records (executor/gpu/record) call this. It must not know
+// plans, roles and verdicts. This side trusts nothing that comes out of the jail.
 #ifndef EXECUTOR_GPU_COMPILE_JAIL_H
 #define EXECUTOR_GPU_COMPILE_JAIL_H
 

@@ -2,12 +2,10 @@
 // it, and only a plan that asks for no sandbox can be compiled. A plan that asks for the other kind
 // than the last one did has the compile server started anew.
 #include "executor/gpu/compile/serve.h"
-#include "executor/frame.h"
 #include "executor/gpu/compile/answer.h"
 #include "executor/gpu/compile/compile.h"
 #include "executor/gpu/compile/nvrtc.h"
 #include <stdlib.h>
-#include <unistd.h>
 
 struct server {
     struct sandbox_filter filter;
@@ -49,15 +47,6 @@ static int make(void *owner, const struct compile_plan *plan, struct compile_out
     return rc == 0 ? compile_cuda(plan, &server->jail, ret, err) : rc;
 }
 
-static int answer(void *owner, const struct bytes *packed_plan, struct bytes *ret, bool *ret_last,
-                  struct err *err)
-{
-    const struct server *server = owner;
-
-    *ret_last = false;
-    return compile_answer(packed_plan, server->toolchain, make, owner, ret, err);
-}
-
 int serve_cuda_compile(struct err *err)
 {
     struct server server = {.zygote = {.socket = -1}};
@@ -78,7 +67,7 @@ int serve_cuda_compile(struct err *err)
     if (rc != 0) {
         goto out;
     }
-    rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, COMPILE_PLAN_MAX, answer, &server, err);
+    rc = compile_serve(server.toolchain, make, &server, err);
 out:
     server_stop(&server);
     sandbox_filter_release(&server.filter);

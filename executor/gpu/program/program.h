@@ -130,11 +130,11 @@ MUST_CHECK int program_clear(struct program *program, struct err *err);
 // Queues giving the device variables of all loaded modules the values from when they were loaded,
 // and the areas of FILL_KEPT what they hold. Reads the arena `judge`.
 MUST_CHECK int program_restore(struct program *program, struct err *err);
-// Queues the launches: in their order, or beside each other where a recording allows that, those of
-// a recording at once, as a graph, unless one is cooperative. In
-// either case events that are recorded on gpu->stream before and after this call have all of them
-// between them, and who waits for the stream waits for all; also after a failure that leaves the
-// context usable. Returns 0, PROGRAM_UNFIT or an error.
+// Queues the launches: in their order, or beside each other where a recording allows that, those
+// of a recording at once, as a graph, unless one is cooperative. In either case events that are
+// recorded on gpu->stream before and after this call have all of them between them, and who waits
+// for the stream waits for all; also after a failure that leaves the context usable. Returns 0,
+// PROGRAM_UNFIT or an error.
 MUST_CHECK int program_run(struct program *program, struct err *err);
 
 #endif

@@ -42,22 +42,37 @@ static struct sums sums_of(const struct recorded_case *of, double multiprocessor
     return sums;
 }
 
-const struct recorded_node *record_largest_kernel(const struct recorded_case *of)
+// The launches of a case's kernels, which the caller frees. *ret_largest is the one with the most
+// threads, NULL when there is none.
+static struct cuda_form *forms_of(const struct recorded_case *of, size_t *ret_count,
+                                  const struct recorded_node **ret_largest)
 {
-    const struct recorded_node *largest = NULL;
-    double most = 0;
+    struct cuda_form *form = xcalloc(of->nodes_count + 1, sizeof(*form));
+    const struct recorded_node **node = xcalloc(of->nodes_count + 1, sizeof(*node));
+    size_t count = 0;
 
     for (size_t i = 0; i < of->nodes_count; i++) {
         struct sums sums = {.kernels = 0};
 
         if (of->nodes[i].kind == RECORDED_KERNEL) {
             add_kernel(&sums, &of->nodes[i], 0);
-        }
-        if (sums.kernels > 0 && (!largest || sums.threads > most)) {
-            largest = &of->nodes[i];
-            most = sums.threads;
+            node[count] = &of->nodes[i];
+            form[count++] = (struct cuda_form){
+                .blocks = sums.blocks, .threads = sums.threads_most, .smem = sums.smem_most};
         }
     }
+    *ret_count = count;
+    *ret_largest = node[cuda_largest_form(form, count)];
+    free(node);
+    return form;
+}
+
+const struct recorded_node *record_largest_kernel(const struct recorded_case *of)
+{
+    const struct recorded_node *largest;
+    size_t count;
+
+    free(forms_of(of, &count, &largest));
     return largest;
 }
 
@@ -68,24 +83,15 @@ static void add_forms(const struct cuda_recording *recording, const struct recor
                       const struct fact *facts, size_t facts_count, struct fact **list,
                       size_t *count)
 {
-    const struct recorded_node *largest = record_largest_kernel(of);
-    struct cuda_form *form = xcalloc(of->nodes_count + 1, sizeof(*form));
+    const struct recorded_node *largest;
+    size_t form_count;
+    struct cuda_form *form = forms_of(of, &form_count, &largest);
     struct cubin_usage usage = {.registers = 0};
     struct err ignored = ERR_INIT;
-    size_t forms = 0;
 
-    for (size_t i = 0; i < of->nodes_count; i++) {
-        struct sums sums = {.kernels = 0};
-
-        if (of->nodes[i].kind == RECORDED_KERNEL) {
-            add_kernel(&sums, &of->nodes[i], 0);
-            form[forms++] = (struct cuda_form){
-                .blocks = sums.blocks, .threads = sums.threads_most, .smem = sums.smem_most};
-        }
-    }
     if (largest && cubin_usage(&recording->images[largest->image].data, largest->symbol, &usage,
                                &ignored) == 0) {
-        cuda_features_of_forms(&usage, form, forms, problem, shape, facts, facts_count, list,
+        cuda_features_of_forms(&usage, form, form_count, problem, shape, facts, facts_count, list,
                                count);
     }
     free(form);

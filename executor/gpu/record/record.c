@@ -297,6 +297,7 @@ static void take_recording(const struct session *s, struct record_reply *reply, 
     record_features(reply->recording, s->problem, &s->shape[0], s->plan->facts,
                     s->plan->facts_count, &s->compiled->features, &s->compiled->features_count);
     const struct recorded_case *first = recording_find(reply->recording, s->problem, &s->shape[0]);
+    // Also where the plan needs none: recording once more for it would cost far more.
     if (first && s->jail && s->plan->role == COMPILE_CANDIDATE) {
         record_machine_code(reply->recording, first, s->plan, s->jail, &s->compiled->features,
                             &s->compiled->features_count);

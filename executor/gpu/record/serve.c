@@ -2,12 +2,10 @@
 // in a sandbox. A plan that wants none, or finds it ended, starts it anew. That it cannot be
 // started is the answer to a plan, not the end of this process: a host without PyTorch has one.
 #include "executor/gpu/record/serve.h"
-#include "executor/frame.h"
 #include "executor/gpu/compile/answer.h"
 #include "executor/gpu/compile/nvrtc.h"
 #include "executor/gpu/record/record.h"
 #include <stdlib.h>
-#include <unistd.h>
 
 struct server {
     const char *python;
@@ -53,15 +51,6 @@ static int make(void *owner, const struct compile_plan *plan, struct compile_out
     return rc;
 }
 
-static int answer(void *owner, const struct bytes *packed_plan, struct bytes *ret, bool *ret_last,
-                  struct err *err)
-{
-    const struct server *server = owner;
-
-    *ret_last = false;
-    return compile_answer(packed_plan, server->toolchain, make, owner, ret, err);
-}
-
 int serve_cuda_record(const char *python, struct err *err)
 {
     struct server server = {.python = python, .recorder = RECORDER_INIT, .zygote = {.socket = -1}};
@@ -75,7 +64,7 @@ int serve_cuda_record(const char *python, struct err *err)
     }
     if (rc == 0) {
         begin(&server, false);
-        rc = frame_serve(STDIN_FILENO, STDOUT_FILENO, COMPILE_PLAN_MAX, answer, &server, err);
+        rc = compile_serve(server.toolchain, make, &server, err);
     }
     if (server.has_jail) {
         cuda_jail_release(&server.jail);

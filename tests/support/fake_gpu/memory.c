@@ -121,6 +121,19 @@ static cu_result set_again(const struct fake_work *work)
     }
 }
 
+// Keeps a fill by values of so many bytes when a capture goes on.
+static bool keep_fill(cu_pointer to, unsigned value, unsigned size, size_t count, cu_stream stream,
+                      cu_result *ret)
+{
+    return fake_keep(&(struct fake_work){.act = set_again,
+                                         .to = to,
+                                         .value = value,
+                                         .size = size,
+                                         .count = count,
+                                         .stream = stream},
+                     ret);
+}
+
 cu_result cuMemsetD8Async(cu_pointer to, unsigned char value, size_t count, cu_stream stream)
 {
     cu_result result;
@@ -129,13 +142,7 @@ cu_result cuMemsetD8Async(cu_pointer to, unsigned char value, size_t count, cu_s
     if (!fake_holds(to, count)) {
         return CU_INVALID_VALUE;
     }
-    if (fake_keep(&(struct fake_work){.act = set_again,
-                                      .to = to,
-                                      .value = value,
-                                      .size = 1,
-                                      .count = count,
-                                      .stream = stream},
-                  &result)) {
+    if (keep_fill(to, value, 1, count, stream, &result)) {
         return result;
     }
     if (fake_enter(stream)) {
@@ -159,13 +166,7 @@ cu_result cuMemsetD16Async(cu_pointer to, unsigned short value, size_t count, cu
     if (!fake_holds(to, 2 * count)) {
         return CU_INVALID_VALUE;
     }
-    if (fake_keep(&(struct fake_work){.act = set_again,
-                                      .to = to,
-                                      .value = value,
-                                      .size = 2,
-                                      .count = count,
-                                      .stream = stream},
-                  &result)) {
+    if (keep_fill(to, value, 2, count, stream, &result)) {
         return result;
     }
     if (fake_enter(stream)) {
@@ -187,13 +188,7 @@ cu_result cuMemsetD32Async(cu_pointer to, unsigned value, size_t count, cu_strea
     if (count > SIZE_MAX / 4 || to % 4 != 0 || !fake_holds(to, count * 4)) {
         return CU_INVALID_VALUE;
     }
-    if (fake_keep(&(struct fake_work){.act = set_again,
-                                      .to = to,
-                                      .value = value,
-                                      .size = 4,
-                                      .count = count,
-                                      .stream = stream},
-                  &result)) {
+    if (keep_fill(to, value, 4, count, stream, &result)) {
         return result;
     }
     if (!fake_enter(stream)) {
