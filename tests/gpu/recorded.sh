@@ -149,29 +149,26 @@ hostile=(crash disk escape forks gpu-memory host-read memory outside patch sleep
 neighbour() { # NUMBER; adds what it took to $took
     start=$(date +%s.%N)
     kcast measure "$problems/axpy" "$work/neighbours/$1.cu" >"$work/neighbour.out" 2>&1
-    local seconds status=1
-    seconds=$(seconds "$start")
-    grep -q 'cu: slower' "$work/neighbour.out" && status=0 && took+=("$seconds") && return
-    count $status "a neighbour of hostile candidates" "$seconds s: $(grep -m 1 'cu: ' "$work/neighbour.out" | cut -c 1-160)"
+    took+=("$(seconds "$start")")
+    grep -q 'cu: slower' "$work/neighbour.out" || count 1 "a neighbour of hostile candidates" "${took[-1]} s: $(grep -m 1 'cu: ' "$work/neighbour.out" | cut -c 1-160)"
 }
-some_hostile() { [ -n "$(ps -o pid= -p "$(IFS=,; echo "${hostiles[*]}")")" ]; }
 spread_of() { python3 -c 'import sys; s = sorted(map(float, sys.argv[1:])); print(f"{len(s)}, median {s[len(s) // 2]:.2f} s, longest {s[-1]:.2f} s")' "$@"; }
 mkdir -p "$work/neighbours" "$work/hostile"
 for n in $(seq 0 89); do
     sed -e "s/\baxpy\b/axpy$n/g" -e 's/y\[i\] = .*/float v = a * x[i] + y[i]; for (int k = 0; k < 4; k++) { y[i] = v; __threadfence(); }/' \
         "$problems/axpy/baseline.cu" >"$work/neighbours/$n.cu"
 done
-took=() hostiles=()
-for n in 0 1 2 3 4 5 6 7 8 9; do neighbour $n; done
+took=() clients=()
+for n in $(seq 0 9); do neighbour "$n"; done
 alone=("${took[@]}") took=()
 for name in "${hostile[@]}"; do
     for again in 1 2 3; do { cat "$here/softmax-$name.py" && echo "# $again"; } >"$work/hostile/$name-$again.py"; done
     kcast measure "$problems/softmax" "$work/hostile/$name"-*.py >"$work/hostile/$name.out" 2>&1 &
-    hostiles+=($!)
+    clients+=($!)
 done
-for n in $(seq 10 89); do some_hostile && neighbour "$n"; done
+for n in $(seq 10 89); do kill -0 "${clients[@]}" 2>/dev/null && neighbour "$n"; done # as long as one of them goes on
 beside=${#took[@]}
-wait "${hostiles[@]}"
+wait "${clients[@]}"
 verdicts=$(cat "$work/hostile"/*.out | grep -cE 'py: [a-z]')
 echo "a neighbour, from source to verdict, alone: $(spread_of "${alone[@]}")"
 echo "a neighbour, beside $((3 * ${#hostile[@]})) hostile candidates: $(spread_of "${took[@]}")"
