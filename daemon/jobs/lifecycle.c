@@ -12,8 +12,9 @@
 //
 // Every stage begins here and calls back here; no stage knows the next one. A stage that fails
 // either ends the job or sends it back: to the queue of its class when the executor was lost or the
-// measurement was disturbed, and to the preparation queue when a compiled object is missing. The
-// job counts how often that happened (attempt, disturbed), and these counts are bounded.
+// measurement was disturbed or doubtful, and to the preparation queue when a compiled object is
+// missing. The job counts how often that happened (attempt, disturbed, doubted), and these counts
+// are bounded.
 //
 // daemon/state/job.c has the states of a job. An unfinished job is at exactly one place: in a queue
 // (`queued`), being prepared (`preparation`), on a device (`run`), or on its way into the ledger
@@ -231,6 +232,15 @@ static void after_disturbance(struct lifecycle *lifecycle, struct job *job, cons
     measure_again(lifecycle, job);
 }
 
+// A launch of the candidate did not end in time. On a GPU that may be because it stood still:
+// another program on it has crashed, say. The candidate is at fault when that happens again.
+static void after_doubt(struct lifecycle *lifecycle, struct job *job, const char *reason)
+{
+    job->doubted = true;
+    log_event(LOG_NOTICE, "job-doubtful job=%llu reason=\"%s\"", number(job), reason);
+    measure_again(lifecycle, job);
+}
+
 // A stored blob that the run needs is missing or damaged. Compiled objects are made again, once;
 // the problem cannot be made again.
 static void after_missing_object(struct lifecycle *lifecycle, struct job *job,
@@ -331,6 +341,9 @@ static void on_measured(void *owner, struct job *job, struct run_end *end)
         return;
     case RUN_DISTURBED:
         after_disturbance(lifecycle, job, end->reason);
+        return;
+    case RUN_DOUBTFUL:
+        after_doubt(lifecycle, job, end->reason);
         return;
     case RUN_NO_OBJECT:
         after_missing_object(lifecycle, job, end);

@@ -25,6 +25,7 @@
 #include "daemon/jobs/preparation.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/setup.h"
+#include "daemon/sched/account.h"
 #include "proto/verdict.h"
 #include <stdlib.h>
 
@@ -143,6 +144,7 @@ static void request(struct preparation *preparation, enum compile_role role)
     input.unsealed = role == COMPILE_CANDIDATE && job->unsealed;
     preparation->request[role].on_done = on_compiled;
     preparation->request[role].owner = preparation;
+    preparation->request[role].search = job->search->account->id;
     preparation->pending++;
     compiler_request(preparation->parts->compiler, &preparation->request[role], &input);
 }

@@ -27,7 +27,9 @@
 #include "daemon/state/counters.h"
 #include <stdlib.h>
 
-#define PREPARATIONS_EXTRA 8 // preparations at the same time beyond twice the compile slots
+// Preparations at the same time beyond twice the compile slots. As many more may begin for searches
+// that have none, so that no search waits for those of another one.
+#define PREPARATIONS_EXTRA 8
 
 struct scheduler {
     const struct daemon_parts *parts;
@@ -103,10 +105,10 @@ void scheduler_remove(struct scheduler *scheduler, struct job *job)
 static void start_preparations(struct scheduler *scheduler)
 {
     const struct scheduler_events *events = &scheduler->events;
-    const struct fair_terms terms = {.devices = 0};
     size_t limit = 2 * scheduler->parts->limits.compile_slots + PREPARATIONS_EXTRA;
 
-    while (scheduler->preparing < limit) {
+    while (scheduler->preparing < 2 * limit) {
+        const struct fair_terms terms = {.first = scheduler->preparing >= limit};
         struct queue_grant grant;
         struct queue_entry *entry =
             queue_take(scheduler->preparation_queue, &terms, now_seconds(scheduler), &grant);

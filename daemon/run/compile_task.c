@@ -129,13 +129,6 @@ static void store_entry(struct compile_task *task)
     bytes_clear(&packed);
 }
 
-void compile_task_put_back(struct compile_task *task)
-{
-    task->state = TASK_WAITING;
-    DL_PREPEND(task->compiler->waiting, task);
-    task->compiler->waiting_count++;
-}
-
 // There is no room for the task's object. The disk is tried again later, with this task first.
 static void hold(struct compile_task *task, const char *reason)
 {
@@ -146,7 +139,7 @@ static void hold(struct compile_task *task, const char *reason)
     message_clear(&compile_outcome_message, &task->outcome);
     task->has_outcome = false;
     task->seconds = 0; // the search is not charged for runs whose object found no room
-    compile_task_put_back(task);
+    compile_slots_wait(task, true);
     compiler->held = HELD_TICKS;
     compiler->full = true;
 }

@@ -2,7 +2,7 @@
 // it.
 //
 //   LOOKUP   the ledger is asked for the key; a hit ends the task
-//   WAITING  in the list of those that need a slot, oldest first
+//   WAITING  in the list of those that need a slot (compile_slots.c)
 //   LOADING  the source, and the problem for cuda, are being read; holds a slot
 //   RUNNING  kcast-exec runs; holds a slot
 //   STORING  object and cache entry are being stored; holds no slot
@@ -64,30 +64,24 @@ static struct digest key_of(const struct compiler *compiler, const struct compil
 
 static void wait_for_slot(struct compile_task *task)
 {
-    struct compiler *compiler = task->compiler;
-
-    task->state = TASK_WAITING;
-    if (task->attempts > 0) {
-        DL_PREPEND(compiler->waiting, task);
-    } else {
-        DL_APPEND(compiler->waiting, task);
-    }
-    compiler->waiting_count++;
-    compiler_kick(compiler);
-}
-
-static void stop_waiting(struct compile_task *task)
-{
-    DL_DELETE(task->compiler->waiting, task);
-    task->compiler->waiting_count--;
+    compile_slots_wait(task, task->attempts > 0);
+    compiler_kick(task->compiler);
 }
 
 static void free_slot(struct compile_task *task, double seconds)
 {
     struct compiler *compiler = task->compiler;
 
-    compiler->slots_used--;
+    compile_slots_free(task);
     compiler->events.on_idle(compiler->events.owner, seconds);
+}
+
+// The task begins again when it gets another slot.
+static void give_up_slot(struct compile_task *task, bool first)
+{
+    compile_slots_free(task);
+    compile_slots_wait(task, first);
+    task->compiler->events.on_idle(task->compiler->events.owner, 0);
 }
 
 static struct compile_expectation expectation_of(const struct compile_task *task)
@@ -113,6 +107,16 @@ static bool read_outcome(void *owner, const struct bytes *packed)
     return !task->has_outcome;
 }
 
+static void log_run(const struct compile_task *task, const struct executor_end *end)
+{
+    char source[DIGEST_HEX_LEN + 1];
+
+    digest_hex(&task->input.source, source);
+    log_event(LOG_INFO, "compiled name=%s source=%.12s how=%s waited=%.3f seconds=%.3f",
+              task->input.name, source, task->slow ? "recorded" : "compiled", task->waited_s,
+              end->seconds);
+}
+
 // The run has ended, and the task still has its slot.
 static void on_executor_end(void *owner, struct executor_end *end)
 {
@@ -120,6 +124,7 @@ static void on_executor_end(void *owner, struct executor_end *end)
 
     task->executor = NULL;
     task->seconds += end->seconds;
+    log_run(task, end);
     free_slot(task, end->seconds);
     if (task->orphan || task->compiler->stopping) {
         compile_task_free(task);
@@ -175,8 +180,7 @@ static void wait_for_host(struct compile_task *task, const char *reason)
 {
     log_event(LOG_WARNING, "compile-waits name=%s seconds=%u reason=\"%s\"", task->input.name,
               executors_held(task->compiler->parts->executors), reason);
-    compile_task_put_back(task);
-    free_slot(task, 0);
+    give_up_slot(task, true);
 }
 
 // What the requests need together.
@@ -241,8 +245,7 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
     struct err err = ERR_INIT;
     if (error && error->code != ERR_BUSY && failed == 2) {
         compile_task_forget_known(task); // all of it is compiled again
-        compile_task_put_back(task);
-        free_slot(task, 0);
+        give_up_slot(task, true);
         return;
     }
     if (error && error->code == ERR_BUSY) {
@@ -255,8 +258,12 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
         compile_task_lose(task, JOB_CAUSE_MISSING_BLOB, error->text);
         return;
     }
-    struct executor_config run =
-        executor_of(&parts->limits, making_of(&task->input, &blobs[0])); // the plan takes these
+    enum making making = making_of(&task->input, &blobs[0]); // the plan takes these
+    if (making == MAKING_RECORDING && !compile_slots_keep_slow(task)) {
+        give_up_slot(task, false);
+        return;
+    }
+    struct executor_config run = executor_of(&parts->limits, making);
     task->asked = needs_of(task);
     task->asked.device = device_of(task);
     task->asked.width = width_of(task->compiler);
@@ -271,6 +278,9 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
     run.owner = task;
     if (executor_start(&task->executor, parts->executors, &run, &plan, &err) != 0) {
         wait_for_host(task, err.text);
+    }
+    if (making == MAKING_RECORDING) {
+        compiler_kick(task->compiler); // beside it there may be room for something quick
     }
 }
 
@@ -289,15 +299,15 @@ void compiler_kick(struct compiler *compiler)
     const struct daemon_parts *parts = compiler->parts;
     const struct compiler_events *events = &compiler->events;
 
-    while (compiler->waiting && !compiler->stopping && !compiler->held &&
-           compiler->slots_used < parts->limits.compile_slots &&
+    while (!compiler->stopping && !compiler->held && compiler->waiting &&
            executors_held(parts->executors) == 0 && events->may_start(events->owner)) {
-        struct compile_task *task = compiler->waiting;
+        struct compile_task *task = compile_slots_take(compiler);
         struct digest blobs[3];
-        size_t count = blobs_of(task, blobs);
 
-        stop_waiting(task);
-        compiler->slots_used++;
+        if (!task) {
+            return;
+        }
+        size_t count = blobs_of(task, blobs);
         task->state = TASK_LOADING;
         blob_load(parts->blobs, blobs, count, on_blobs, task);
     }
@@ -414,7 +424,7 @@ void compiler_cancel(struct compiler *compiler, struct compile_request *request)
     }
     compile_task_leave_table(task);
     if (task->state == TASK_WAITING) {
-        stop_waiting(task);
+        compile_slots_leave(task);
         compile_task_free(task);
     } else if (task->state == TASK_RUNNING) {
         executor_stop(task->executor);
@@ -442,7 +452,7 @@ void compiler_stop(struct compiler *compiler)
             request->task = NULL;
         }
         if (task->state == TASK_WAITING) {
-            stop_waiting(task);
+            compile_slots_leave(task);
             compile_task_free(task);
         } else if (task->state == TASK_RUNNING) {
             executor_stop(task->executor);

@@ -1,5 +1,5 @@
-// What compiler.c (requests, slots, runs) and compile_task.c (how a task ends) share. Nobody else
-// includes it.
+// What compiler.c (requests and runs), compile_slots.c (who runs next) and compile_task.c (how a
+// task ends) share. Nobody else includes it.
 #ifndef DAEMON_RUN_COMPILER_INSIDE_H
 #define DAEMON_RUN_COMPILER_INSIDE_H
 
@@ -14,11 +14,15 @@ struct compile_task {
     enum task_state state;
     bool orphan; // no request is left, and it is not in the table
     bool fresh;  // the cache is not looked into
+    bool slow;   // it is recorded, in an interpreter; known when its source has been read
     unsigned attempts;
     struct compile_input input;       // owns its texts; what is needed is in the requests
     struct compile_known known;       // what the cache has of it; owns its features
     struct compile_input asked;       // as in the plan of the last run; borrows from input
     struct compile_request *requests; // list of those who wait
+    uint64_t search;                  // whose slot it has while it has one
+    uint64_t begun_ns;                // since when it waits for a slot, then since when it has one
+    double waited_s;                  // how long it has waited for slots
     struct executor *executor;        // RUNNING
     struct compile_outcome outcome;   // of the last run
     bool has_outcome;
@@ -29,19 +33,39 @@ struct compile_task {
     UT_hash_handle hh;
 };
 
+// A search that has slots.
+struct slot_share {
+    uint64_t search;
+    size_t slots;
+    UT_hash_handle hh;
+};
+
 struct compiler {
     const struct daemon_parts *parts;
     struct compiler_events events;
     struct compile_task *tasks;   // by key
     struct compile_task *waiting; // list
     size_t waiting_count;
+    struct slot_share *shares; // by search
     size_t slots_used;
+    size_t slots_slow;  // of them, those of recordings
     size_t under_way;   // tasks that exist
     size_t recorded_on; // the device that the next candidate may be recorded on, as a number
     unsigned held;      // ticks until something is compiled again after a full disk
     bool full;          // the last object found no room
     bool stopping;
 };
+
+// The task waits for a slot from now on: behind the others, or, to begin again, before them.
+void compile_slots_wait(struct compile_task *task, bool again);
+// The task, which waits, no longer does.
+void compile_slots_leave(struct compile_task *task);
+// Returns the task that is to have a slot now, which no longer waits and has it; NULL when none is.
+struct compile_task *compile_slots_take(struct compiler *compiler);
+// The task turns out to be slow. Returns whether it may keep the slot that it has.
+bool compile_slots_keep_slow(struct compile_task *task);
+// The task gives its slot back.
+void compile_slots_free(struct compile_task *task);
 
 // Frees the task. Nobody is told.
 void compile_task_free(struct compile_task *task);
@@ -59,8 +83,6 @@ void compile_task_forget_known(struct compile_task *task);
 void compile_task_finish(struct compile_task *task, const struct compiled *compiled);
 // Tells every requester that the compilation is lost, and frees the task.
 void compile_task_lose(struct compile_task *task, enum job_cause cause, const char *reason);
-// The task, which holds no slot, will be the next one to start.
-void compile_task_put_back(struct compile_task *task);
 // Stores the object, if there is one, and then the cache entry of task->outcome, and finishes the
 // task.
 void compile_task_store(struct compile_task *task);

@@ -127,6 +127,12 @@ static void on_executor_end(void *owner, struct executor_end *end)
         finish(run, RUN_DISTURBED);
         return;
     }
+    if (run->outcome.doubtful && !run->doubted) {
+        (void)snprintf(run->reason, sizeof(run->reason), "%s",
+                       result->reason ? result->reason : "");
+        finish(run, RUN_DOUBTFUL);
+        return;
+    }
     measure_fill_result(run, disturbed, result);
     // The device is released first, because a bad control may take it out of service.
     if (!end->stuck) {
@@ -267,6 +273,7 @@ static void lease(struct run *run, const struct run_events *events, struct devic
     account_reserve(&run->reservation, job->search->account, grant->fair.charged);
     run->attempt = job->attempt;
     run->disturbed = job->disturbed;
+    run->doubted = job->doubted;
     run->queue_seconds = waited > 0 ? waited : 0;
     run->control = device_needs_control(device, &run->pair, now_ns);
     device_lease(device, job->id, now_ns);

@@ -35,6 +35,7 @@ enum run_outcome {
     RUN_NO_START,  // the host could not start an executor or open a blob: nobody's fault
     RUN_TOO_LARGE, // the plan is too large to be sent: the job's own fault
     RUN_DISTURBED, // heat, throttling or another program disturbed it: to be measured again
+    RUN_DOUBTFUL,  // a launch did not end in time, for the first time: to be measured once more
     RUN_NO_OBJECT, // a blob is missing or damaged; the executor was not started
     RUN_CANCELLED, // run_cancel was called
 };

@@ -41,6 +41,7 @@ struct run {
     double compile_seconds;
     uint64_t attempt;
     uint8_t disturbed; // how many runs of the job were disturbed before
+    bool doubted;      // a run of the job was doubtful before
     uint64_t seed;
     uint64_t hidden_seed;
     bool control;

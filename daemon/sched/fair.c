@@ -99,7 +99,7 @@ static bool is_avoided(const struct fair_entry *entry, const struct fair_terms *
 
 static bool may_begin(const struct fair_entry *entry, const struct fair_terms *terms)
 {
-    return !is_avoided(entry, terms) &&
+    return !is_avoided(entry, terms) && !(terms->first && entry->search->held > 0) &&
            (!terms->may || terms->may(terms->owner, entry->search->id));
 }
 

@@ -54,6 +54,7 @@ struct fair_terms {
     uint32_t devices; // number of devices, which bounds what one search holds; 0 for no bound
     uint32_t sole;    // number of the idle device when exactly one is idle, else 0. An entry that
                       // avoids it does not begin, unless there is only one device
+    bool first;       // only searches that hold none begin
     // Returns whether a search may hold devices now. NULL lets all searches.
     bool (*may)(void *owner, uint64_t search);
     void *owner;

@@ -13,7 +13,7 @@
 //              QUEUED      a compiled object is missing from the blob store: it is compiled again
 //   RUNNING    DONE        the executor has replied
 //              READY       the executor was lost for the first time or could not be started, or the
-//                          measurement was disturbed
+//                          measurement was disturbed or doubtful
 //              BURIED      the executor was lost twice, or the plan is too large to be sent
 //   each of these four     may become CANCELLED
 //

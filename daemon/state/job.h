@@ -96,6 +96,7 @@ struct job {
     float compile_seconds; // time of its compilation; 0 when everything was cached
     uint8_t attempt;       // executors lost so far
     uint8_t disturbed;     // measurements that were discarded because they were disturbed
+    bool doubted;          // so was one because its timeout was doubtful
     uint8_t kind;          // enum job_kind
     uint8_t state;         // enum job_state; only job_set_state writes it
     uint8_t cause;         // enum job_cause of CANCELLED and BURIED

@@ -25,6 +25,8 @@
 
 #define FIRST_LIMIT_NS (500 * NS_PER_MS) // least limit of an untimed launch of the candidate
 #define LIMIT_LEAST_NS (100 * NS_PER_MS) // least limit of a timed one
+#define STANDSTILL_NS                                                                              \
+    (2 * NS_PER_S)       // a GPU may stand still for so long when any program on it fails
 #define LIMIT_FACTOR 50  // the candidate may take this many times the baseline's time
 #define LEAD_NS 40000    // the host needs about as long to queue a launch
 #define EXTRA_LAUNCHES 4 // the number of extra launches is below this
@@ -329,6 +331,7 @@ static int await(struct gpu_harness *harness, const struct gpu_case *data, enum 
     }
     (void)snprintf(what, sizeof(what), "did not end within %.3g seconds", clock_seconds(limit));
     if (arm == ARM_CANDIDATE) {
+        harness->doubtful = limit <= STANDSTILL_NS;
         return measurement_stop(harness->measurement, VERDICT_TIMEOUT, "a launch %s, for %s", what,
                                 data->of->name);
     }

@@ -288,6 +288,7 @@ static void outcome(void *machine, struct measure_outcome *ret)
     ret->result->sandbox = xstrdup(harness->plan->sandbox_off ? "off" : "on");
     ret->result->clock = xstrdup(unsealed ? "the executor's monotonic clock" : "CUDA events");
     ret->retire = harness->retire || harness->gpu->broken || harness->gpu->hung;
+    ret->doubtful = harness->doubtful && ret->result->verdict == VERDICT_TIMEOUT;
 }
 
 const struct measure_ops measure_gpu = {

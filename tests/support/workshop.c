@@ -138,13 +138,8 @@ void workshop_compile_outcome(struct workshop *w, struct execution *execution,
     answer(w, execution, &end);
 }
 
-void workshop_measured(struct workshop *w, struct execution *execution, uint64_t verdict)
-{
-    workshop_measured_as(w, execution, verdict, false);
-}
-
-void workshop_measured_as(struct workshop *w, struct execution *execution, uint64_t verdict,
-                          bool unsealed)
+static void end_measurement(struct workshop *w, struct execution *execution, uint64_t verdict,
+                            bool unsealed, bool doubtful)
 {
     struct measure_outcome outcome;
 
@@ -155,9 +150,26 @@ void workshop_measured_as(struct workshop *w, struct execution *execution, uint6
     result.reason = (char *)(uintptr_t) "said so";
     result.unsealed = unsealed;
     outcome.result = &result;
+    outcome.doubtful = doubtful;
     struct executor_end end = {.ok = true, .seconds = 1};
     end.outcome = pack(&measure_outcome_message, &outcome);
     answer(w, execution, &end);
+}
+
+void workshop_measured(struct workshop *w, struct execution *execution, uint64_t verdict)
+{
+    end_measurement(w, execution, verdict, false, false);
+}
+
+void workshop_measured_as(struct workshop *w, struct execution *execution, uint64_t verdict,
+                          bool unsealed)
+{
+    end_measurement(w, execution, verdict, unsealed, false);
+}
+
+void workshop_doubtful(struct workshop *w, struct execution *execution)
+{
+    end_measurement(w, execution, VERDICT_TIMEOUT, false, true);
 }
 
 void workshop_lost(struct workshop *w, struct execution *execution, const char *reason)

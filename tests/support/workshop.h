@@ -58,13 +58,15 @@ void workshop_until_state(struct workshop *w, const struct job *job, enum job_st
 // Runs the loop until there is an execution of this name, and returns the oldest.
 struct execution *workshop_execution(struct workshop *w, const char *name);
 
-// The next four end an execution, which is freed. The object of a source is "OBJ" and the source;
+// The next five end an execution, which is freed. The object of a source is "OBJ" and the source;
 // error is the reason of a compile error, or NULL. The verdict of a measurement must be no ratio.
 void workshop_compiled(struct workshop *w, struct execution *execution, const char *error);
 void workshop_measured(struct workshop *w, struct execution *execution, uint64_t verdict);
 // The same of a candidate that ran unsealed, or not.
 void workshop_measured_as(struct workshop *w, struct execution *execution, uint64_t verdict,
                           bool unsealed);
+// A timeout that is doubtful.
+void workshop_doubtful(struct workshop *w, struct execution *execution);
 void workshop_lost(struct workshop *w, struct execution *execution, const char *reason);
 // Ends a compilation with this outcome.
 void workshop_compile_outcome(struct workshop *w, struct execution *execution,

@@ -179,6 +179,32 @@ static void the_intake_prepares_a_bounded_number_at_once(void **state)
     close_fixture(f);
 }
 
+static void a_search_that_has_none_in_preparation_does_not_wait_for_others(void **state)
+{
+    struct fixture *f = open_fixture(1);
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        (void)add(f, "large", JOB_QUEUED);
+    }
+    turn(f);
+    assert_int_equal(f->count, 16);
+    const struct job *small = add(f, "small", JOB_QUEUED);
+    (void)add(f, "small", JOB_QUEUED);
+    turn(f);
+    assert_int_equal(f->count, 17); // one beyond the limit, and only of that search
+    assert_ptr_equal(f->begun[16].job, small);
+    for (int i = 0; i < 20; i++) {
+        char search[8];
+
+        (void)snprintf(search, sizeof(search), "s%d", i);
+        (void)add(f, search, JOB_QUEUED);
+    }
+    turn(f);
+    assert_int_equal(f->count, 32); // twice the limit
+    close_fixture(f);
+}
+
 static void within_a_search_priority_and_then_age_decide(void **state)
 {
     static const uint64_t priority[] = {5, 1, 3, 1};
@@ -416,6 +442,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_intake_prepares_a_bounded_number_at_once),
+        cmocka_unit_test(a_search_that_has_none_in_preparation_does_not_wait_for_others),
         cmocka_unit_test(within_a_search_priority_and_then_age_decide),
         cmocka_unit_test(a_small_search_does_not_wait_behind_a_large_one),
         cmocka_unit_test(a_removed_job_does_not_begin),

@@ -84,6 +84,18 @@ static bool log_has(const struct fixture *fixture, const char *words)
     return has;
 }
 
+static unsigned times_in_log(const struct fixture *fixture, const char *words)
+{
+    char *log = program_log(&fixture->client->program);
+    unsigned times = 0;
+
+    for (const char *at = log; (at = strstr(at, words)); at++) {
+        times++;
+    }
+    free(log);
+    return times;
+}
+
 static int set_up(void **state)
 {
     struct fixture *fixture = make(state);
@@ -238,6 +250,22 @@ static void a_gpu_that_slows_down_is_measured_all_the_same(void **state)
     is_served(fixture);
     becomes(fixture, SCALE("fk_scale"), VERDICT_EQUIVALENT, "");
     set_fault(fixture, NULL);
+    is_served(fixture);
+}
+
+// A launch that does not end in time may be the fault of whatever else is on the GPU. It is that of
+// the candidate when that happens again.
+static void a_gpu_that_stands_still_for_a_moment_makes_no_timeout(void **state)
+{
+    struct fixture *fixture = *state;
+
+    need_compiler(fixture);
+    set_fault(fixture, "stall");
+    becomes(fixture, SCALE("fk_scale_fast30_stall"), VERDICT_FASTER, "");
+    assert_int_equal(access(fixture->fault, F_OK), -1); // it did stand still
+    assert_int_equal(times_in_log(fixture, "job-doubtful"), 1);
+    becomes(fixture, SCALE("fk_scale_hang"), VERDICT_TIMEOUT, "did not end within 0.5 seconds");
+    assert_int_equal(times_in_log(fixture, "job-doubtful"), 2);
     is_served(fixture);
 }
 
@@ -398,6 +426,7 @@ int main(void)
 #undef TEST
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest alone[] = {
+        TEST(a_gpu_that_stands_still_for_a_moment_makes_no_timeout),
         TEST(a_kernel_that_breaks_the_context_breaks_nothing_else),
         TEST(three_lost_jobs_have_it_probed),
         TEST(a_probe_that_fails_puts_it_out_of_service),

@@ -24,6 +24,7 @@
 //     slow:N:P         from the Nth launch of a candidate's kernel on, they take P % longer
 //     dies:N           the Nth launch and every call after it fail: uncorrectable ECC error (214)
 //     sick             kc_health computes something else
+//     stall            what `_stall` waits for
 //     @PATH            what the file PATH says at that moment, in these words; nothing while it is
 //                      not there (oom then counts the allocations since it is there)
 // Words that are not known make cuInit fail with 1.
@@ -45,6 +46,7 @@
 //   _late        twice as long after 20 launches
 //   _tinynoise   a tenth of the noise
 //   _hang        never ends: no event behind it completes, calls that wait do not return
+//   _stall       the same, once: while the fault is the file PATH and says "stall", which it ends
 //   _wrong       the last element is wrong
 //   _zero        all results are 0
 //   _nothing     no result is written

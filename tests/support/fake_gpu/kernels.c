@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LAUNCH_NS 20000.0
 #define ELEMENT_NS 1.0
@@ -340,7 +341,9 @@ cu_result fake_run(struct cu_function *function, const struct cu_launch *launch,
     fake.launches++;
     if (fake_fault(&fake.settings, "dies") && fake.launches >= fake.settings.fault_at) {
         return breaks(214); // CUDA_ERROR_ECC_UNCORRECTABLE
-    } else if (strstr(suffixes, "_hang")) {
+    } else if (strstr(suffixes, "_hang") ||
+               (strstr(suffixes, "_stall") && fake_fault(&fake.settings, "stall") &&
+                unlink(fake.settings.fault_file) == 0)) {
         fake.hung = fake.stream->hung = true;
         return CU_OK;
     } else if (strstr(suffixes, "_fault") || (op && suffixes[0] == '\0' && fake.kills)) {
