@@ -3,10 +3,10 @@
 Runs inside a jail, with recorder.so loaded before everything else. The first process has PyTorch
 imported and has never touched the GPU. For each request it forks a child, which runs the candidate
 and writes what it has recorded to a pipe; so no candidate finds anything of another one's. A request
-is one byte on the socket with two descriptors: a file with the request (JSON) and the pipe. After
-it the parent answers with the child's wait status. With a third descriptor, of memory of the GPU,
-nothing is recorded: the candidate runs with its host code, when it is told to on the second
-descriptor, a socket (run.py).
+is one byte on the socket with three descriptors: a file with the request (JSON), a file that is
+locked while a context is made, and the pipe. After it the parent answers with the child's wait
+status. With a fourth descriptor, of memory of the GPU, nothing is recorded: the candidate runs with
+its host code, when it is told to on the third descriptor, a socket (run.py).
 
 A candidate is one of
   custom_kernel(data)   data: all tensors of the problem, in its order, then its numbers
@@ -22,6 +22,7 @@ Nothing that this process writes is believed: executor/gpu/record checks it.
 """
 import contextlib
 import ctypes
+import fcntl
 import gc
 import importlib.util
 import inspect

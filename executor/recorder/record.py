@@ -3,17 +3,20 @@
 # ---- recording a candidate; the last but one part of the script ----
 
 class Recorder:
-    def __init__(self, request, began, shared=-1):
-        """began is called before the first code of the candidate's runs. shared: the executor's memory for the tensors."""
+    def __init__(self, request, turn, began, shared=-1):
+        """turn is locked while a context is made, and closed then. began is called before the first code of the candidate's runs.
+        shared: the executor's memory for the tensors."""
         import torch
 
         self.torch, self.request, self.driver, self.began = torch, request, Driver(), began
         self.used, self.contents, self.cases, self.inline, self.recording = {}, {}, [], None, False
         self.base, self.file = request["base"], request["file"]
+        fcntl.flock(turn, fcntl.LOCK_EX)
         self.driver.enter_context()
         self.open_memory(shared)
         self.let_graphs_be_captured()
         self.stream = torch.cuda.Stream()
+        os.close(turn)
 
     def open_memory(self, shared):
         if shared >= 0:

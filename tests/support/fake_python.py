@@ -6,6 +6,7 @@ It speaks the recorder's protocol (executor/recorder/serve.py) and does what the
     # reply HEX          writes these bytes
     # refuse VERDICT REASON…
     # fail WORDS…        says that the recorder itself has failed
+    # turn               refuses with "taken" or "free", as somebody else makes a context on the device or nobody does
     # begins             a child ends when the candidate's code could have begun
     # claims WORDS…      says then that the recorder itself has failed
     # spends             refuses, and has used 1000 s of processor time
@@ -20,6 +21,7 @@ It speaks the recorder's protocol (executor/recorder/serve.py) and does what the
 With FAKE_PYTHON_LACKS as its own name it says that it has no PyTorch.
 """
 import array
+import fcntl
 import json
 import os
 import signal
@@ -66,12 +68,15 @@ def escapes():
     return possible
 
 
-def child(words, pipe):
+def child(words, turn, pipe):
     word, rest = words[0], " ".join(words[1:])
     if word == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     elif word == "waits":
         signal.pause()
+    elif word == "turn":
+        taken = fails(lambda: fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        os.write(pipe, pack({1: "rejected", 2: "taken" if taken else "free"}))
     elif word == "reply":
         os.write(pipe, bytes.fromhex(rest))
     elif word == "refuse":
@@ -114,7 +119,7 @@ def clean():
 def serve(control):
     while True:
         descriptors = array.array("i")
-        data, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(2 * descriptors.itemsize))
+        data, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(3 * descriptors.itemsize))
         if not data:
             return
         for _, _, given in ancillary:
@@ -124,8 +129,9 @@ def serve(control):
         pid = os.fork()
         words = source.split("\n", 1)[0].split()[1:]
         if pid == 0:
-            child(words, descriptors[1])
-        os.close(descriptors[1])
+            child(words, *descriptors[1:])
+        for each in descriptors[1:]:
+            os.close(each)
         _, status = os.waitpid(pid, 0)
         clean()
         control.send(struct.pack("=id", status, 1000.0 if words[0] == "spends" else 0.01))

@@ -408,8 +408,8 @@ static int ask(const struct session *s, struct recorder *recorder, struct bytes 
         goto out;
     }
     struct recorder_report report;
-    rc = recorder_ask(recorder, &request, WALL_FACTOR * plan->max_seconds, REPLY_MAX, &report,
-                      &reply, err);
+    rc = recorder_ask(recorder, &request, plan->device, WALL_FACTOR * plan->max_seconds, REPLY_MAX,
+                      &report, &reply, err);
     if (rc != 0) {
         goto out;
     }

@@ -1,12 +1,14 @@
 // Design note. The script and the library that is loaded before everything else are carried in this
 // program, and given to the interpreter as memory files that nobody can change any more. A request
-// is a byte on the control socket with two descriptors: a file with the request, and a pipe. The
-// pipe ends when everything that held it has ended, and then the status comes on the socket.
+// is a byte on the control socket with three descriptors: a file with the request, the turn of
+// making a context (turn.h), and a pipe. The pipe ends when everything that held it has ended, and
+// then the status comes on the socket.
 #include "executor/gpu/record/recorder.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/strbuf.h"
 #include "executor/gpu/record/interpreter.h"
+#include "executor/gpu/record/turn.h"
 #include "executor/sandbox/process.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -348,30 +350,34 @@ int recorder_start(struct recorder *recorder, const char *python, bool sandbox_o
 
 // ---- one request ----
 
-// fd: of fd_count descriptors the first is set here, to a file with the request.
-static int send_request(const struct recorder *recorder, const struct bytes *request, int *fd,
-                        size_t fd_count, struct err *err)
+// Sends the request, the turn of its device and other descriptors, which stay the caller's.
+static int send_request(const struct recorder *recorder, const struct bytes *request,
+                        const char *device, const int *other, size_t other_count, struct err *err)
 {
-    int file = memfd_create("request", MFD_CLOEXEC);
+    int fd[4] = {memfd_create("request", MFD_CLOEXEC), -1};
     size_t done = 0;
     int rc = 0;
 
-    while (file >= 0 && done < request->len) {
-        ssize_t n = write(file, request->data + done, request->len - done);
+    memcpy(fd + 2, other, other_count * sizeof(*other));
+    while (fd[0] >= 0 && done < request->len) {
+        ssize_t n = write(fd[0], request->data + done, request->len - done);
 
         if (n <= 0) {
             break;
         }
         done += (size_t)n;
     }
-    fd[0] = file;
-    if (file < 0 || done < request->len || lseek(file, 0, SEEK_SET) != 0) {
+    if (fd[0] < 0 || done < request->len || lseek(fd[0], 0, SEEK_SET) != 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "memory for a request to the recorder");
-    } else if (fd_message_send(recorder->control, "x", 1, fd, fd_count) != 0) {
+    } else if ((fd[1] = turn_open(device, err)) < 0) {
+        rc = fd[1];
+    } else if (fd_message_send(recorder->control, "x", 1, fd, 2 + other_count) != 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "talking to the recorder");
     }
-    if (file >= 0) {
-        close(file);
+    for (size_t i = 0; i < 2; i++) {
+        if (fd[i] >= 0) {
+            close(fd[i]);
+        }
     }
     return rc;
 }
@@ -401,8 +407,8 @@ static enum recorder_end read_reply(int pipe_end, double seconds, struct strbuf 
     }
 }
 
-int recorder_ask(struct recorder *recorder, const struct bytes *request, double seconds,
-                 size_t most, struct recorder_report *ret_report, struct bytes *ret,
+int recorder_ask(struct recorder *recorder, const struct bytes *request, const char *device,
+                 double seconds, size_t most, struct recorder_report *ret_report, struct bytes *ret,
                  struct err *err)
 {
     int pipe_end[2];
@@ -410,7 +416,7 @@ int recorder_ask(struct recorder *recorder, const struct bytes *request, double 
     if (pipe2(pipe_end, O_CLOEXEC) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "a pipe for the recorder");
     }
-    int rc = send_request(recorder, request, (int[]){-1, pipe_end[1]}, 2, err);
+    int rc = send_request(recorder, request, device, &pipe_end[1], 1, err);
     close(pipe_end[1]);
     if (rc != 0) {
         close(pipe_end[0]);
@@ -442,15 +448,15 @@ int recorder_ask(struct recorder *recorder, const struct bytes *request, double 
 
 // ---- a candidate that runs ----
 
-int recorder_begin_unsealed(struct recorder *recorder, const struct bytes *request, int memory,
-                            int *ret_socket, struct err *err)
+int recorder_begin_unsealed(struct recorder *recorder, const struct bytes *request,
+                            const char *device, int memory, int *ret_socket, struct err *err)
 {
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "a socket for a candidate");
     }
-    int rc = send_request(recorder, request, (int[]){-1, pair[1], memory}, 3, err);
+    int rc = send_request(recorder, request, device, (int[]){pair[1], memory}, 2, err);
     close(pair[1]);
     if (rc != 0) {
         close(pair[0]);

@@ -60,19 +60,20 @@ MUST_CHECK int recorder_start(struct recorder *recorder, const char *python, boo
 // Ends it, with everything that it has started.
 void recorder_stop(struct recorder *recorder);
 
-// Has a request recorded. *ret, the reply, is set when ret_report->end is RECORDER_DONE; the caller
-// clears it. After `seconds` it is given up, and the next recorder_start starts another one. An
-// error is a failure of the machine.
-MUST_CHECK int recorder_ask(struct recorder *recorder, const struct bytes *request, double seconds,
-                            size_t most, struct recorder_report *ret_report, struct bytes *ret,
-                            struct err *err);
+// Has a request recorded on a device (uuid or number; NULL: the first). *ret, the reply, is set
+// when ret_report->end is RECORDER_DONE; the caller clears it. After `seconds` it is given up, and
+// the next recorder_start starts another one. An error is a failure of the machine.
+MUST_CHECK int recorder_ask(struct recorder *recorder, const struct bytes *request,
+                            const char *device, double seconds, size_t most,
+                            struct recorder_report *ret_report, struct bytes *ret, struct err *err);
 
 // Has a candidate run in a process of its own, which is told by messages on *ret_socket what to do
 // (executor/gpu/unsealed/wire.h); the caller closes it. `memory` is a descriptor of memory of the
 // GPU, which stays the caller's, for the tensors. The recorder must be running.
 // recorder_end_unsealed follows.
 MUST_CHECK int recorder_begin_unsealed(struct recorder *recorder, const struct bytes *request,
-                                       int memory, int *ret_socket, struct err *err);
+                                       const char *device, int memory, int *ret_socket,
+                                       struct err *err);
 // Waits for the end of the process, which comes when the socket has been closed or by itself. When
 // it has not come after `seconds`, everything is killed and false returned; the next recorder_start
 // starts another interpreter.

@@ -74,6 +74,7 @@ static inline void recorder_init(struct recorder_fixture *f)
     snprintf(f->folder, sizeof(f->folder), "/tmp/kcast-test-XXXXXX");
     assert_non_null(mkdtemp(f->folder));
     assert_int_equal(chmod(f->folder, 0755), 0);
+    assert_int_equal(setenv("TMPDIR", f->folder, 1), 0);
     f->problem = gpu_recording_problem();
     f->facts[0] = (struct fact){.name = "l2_bytes", .value = GPU_RECORDING_L2};
     f->facts[1] = (struct fact){.name = "multiprocessors", .value = 132};
@@ -92,6 +93,7 @@ static inline void recorder_init(struct recorder_fixture *f)
 static inline void recorder_release(struct recorder_fixture *f)
 {
     recorder_stop(&f->recorder);
+    assert_int_equal(unsetenv("TMPDIR"), 0);
     message_clear(&cuda_object_message, &f->object);
     message_clear(&compile_outcome_message, &f->outcome);
     problem_free(f->problem);

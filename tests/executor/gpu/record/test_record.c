@@ -3,10 +3,12 @@
 #include "common/file.h"
 #include "executor/gpu/arena.h"
 #include "executor/gpu/program/recording.h"
+#include "executor/gpu/record/turn.h"
 #include "tests/executor/gpu/record/recorder_fixture.h"
 #include "tests/support/gpu_cubin.h"
 #include <elf.h>
 #include <stddef.h>
+#include <sys/file.h>
 
 #define FAKE "tests/support/fake_python.py"
 
@@ -43,8 +45,7 @@ static int tear_down(void **state)
     struct recorder_fixture *f = *state;
 
     recorder_release(f);
-    assert_int_equal(unlink(f->python), 0);
-    assert_int_equal(rmdir(f->folder), 0);
+    recorder_run((const char *const[]){"/bin/rm", "-rf", f->folder, NULL});
     free(f);
     return 0;
 }
@@ -348,6 +349,24 @@ static void what_dies_waits_or_floods_has_a_verdict_and_the_next_is_served(void 
     becomes(f, "# refuse rejected next", VERDICT_REJECTED, "next");
 }
 
+// Of all recordings on a device one makes a context at a time, whichever processes they are of.
+static void recordings_take_turns_on_a_device(void **state)
+{
+    static char other[] = "GPU-1";
+    struct recorder_fixture *f = *state;
+    int turn = turn_open(NULL, &f->err);
+
+    assert_true(turn >= 0);
+    becomes(f, "# turn", VERDICT_REJECTED, "free");
+    assert_int_equal(flock(turn, LOCK_EX), 0);
+    becomes(f, "# turn", VERDICT_REJECTED, "taken");
+    f->plan.device = other;
+    becomes(f, "# turn", VERDICT_REJECTED, "free");
+    f->plan.device = NULL;
+    close(turn);
+    becomes(f, "# turn", VERDICT_REJECTED, "free"); // nobody has kept it
+}
+
 static void nothing_is_left_behind(void **state)
 {
     struct recorder_fixture *f = *state;
@@ -411,6 +430,7 @@ int main(void)
         TEST(an_answer_that_is_too_large_has_a_verdict),
         TEST(a_refusal_has_its_verdict_and_sentence),
         TEST(what_dies_waits_or_floods_has_a_verdict_and_the_next_is_served),
+        TEST(recordings_take_turns_on_a_device),
         TEST(nothing_is_left_behind),
         TEST(a_candidate_reaches_nothing_of_the_host),
         TEST(without_pytorch_there_is_one_sentence),

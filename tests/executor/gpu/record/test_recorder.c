@@ -3,7 +3,9 @@
 #include "executor/gpu/cases.h"
 #include "executor/gpu/input_set.h"
 #include "executor/gpu/record/recorder.h"
+#include "executor/gpu/record/turn.h"
 #include "tests/executor/gpu/record/recorder_fixture.h"
+#include <sys/file.h>
 
 // Returns the first case of a recording: of the benchmark, n = 2000 and a = 2.5.
 static const struct recorded_case *recorded(struct recorder_fixture *f, const char *source)
@@ -90,6 +92,30 @@ static void every_form_of_a_candidate_is_called(void **state)
         assert_int_equal(parameter(&of->nodes[0], 8), y);
         assert_int_equal(f->object.recording->cases[1].values[0], 300);
     }
+}
+
+// The context is made in its turn, and when the candidate runs that is over and nothing is left of
+// it.
+static void no_candidate_holds_the_turn_of_making_a_context(void **state)
+{
+    struct recorder_fixture *f = *state;
+    int turn = turn_open(NULL, &f->err);
+
+    assert_true(turn >= 0);
+    recorded(f, HEAD "def p(x, y, n, a):\n"
+                     "    for fd in range(64):\n"
+                     "        try:\n"
+                     "            name = os.readlink(f'/proc/self/fd/{fd}')\n"
+                     "        except OSError:\n"
+                     "            continue\n"
+                     "        assert 'kcast-context' not in name\n"
+                     "    torch.launch('fk_scale', x, y, n, a)\n");
+    assert_int_equal(flock(turn, LOCK_EX | LOCK_NB), 0);
+    f->plan.max_seconds = 0.5;
+    recorder_becomes(f, SCALE LAUNCH, VERDICT_REJECTED, "it did not end within 1.5 seconds");
+    f->plan.max_seconds = RECORDER_LIMIT;
+    close(turn);
+    recorded(f, SCALE LAUNCH);
 }
 
 // What Triton makes once is made by the process that the candidate's is forked from, and what
@@ -370,6 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_launch_is_recorded_as_it_is),
         cmocka_unit_test(every_form_of_a_candidate_is_called),
+        cmocka_unit_test(no_candidate_holds_the_turn_of_making_a_context),
         cmocka_unit_test(what_triton_needs_is_made_once),
         cmocka_unit_test(modules_are_imported_once_without_starting_cuda),
         cmocka_unit_test(a_launcher_is_compiled_and_called),
