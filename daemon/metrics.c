@@ -155,7 +155,8 @@ static void write_work(struct strbuf *out, const struct daemon_parts *parts)
            counters->compile_seconds);
     single(out, "compiling", "gauge", "Compilations under way.",
            (double)compiler_running(parts->compiler));
-    single(out, "compile_slots", "gauge", "Compilations that may be under way at once.",
+    single(out, "compile_slots", "gauge",
+           "Compilations that may be under way at once, but for some beside recordings.",
            (double)parts->limits.compile_slots);
 }
 

@@ -144,6 +144,7 @@ static void request(struct preparation *preparation, enum compile_role role)
     input.unsealed = role == COMPILE_CANDIDATE && job->unsealed;
     preparation->request[role].on_done = on_compiled;
     preparation->request[role].owner = preparation;
+    preparation->request[role].tenant = job->search->account->tenant->id;
     preparation->request[role].search = job->search->account->id;
     preparation->pending++;
     compiler_request(preparation->parts->compiler, &preparation->request[role], &input);

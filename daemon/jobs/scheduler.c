@@ -2,9 +2,10 @@
 // queue of its class of devices until a device is free. Both queues are fair between searches; the
 // first one charges seconds of compiling, the second one seconds of a device.
 //
-// The number of preparations at the same time is bounded: it is a little larger than the number of
-// compile slots. So jobs whose compilations are cached pass while the slots are busy, and a job
-// waits behind few compilations of others.
+// The number of preparations at the same time is bounded: it is a little larger than twice the
+// number of compile slots, and as many more may be of searches that have none. So jobs whose
+// compilations are cached pass while the slots are busy, and a job waits behind few compilations of
+// others.
 //
 // `on_turn` is the only function that lets jobs begin. It is the callback of a timer of 0 ms, so
 // that no callback of a job can call it recursively; scheduler_wake starts the timer. Where devices
@@ -15,7 +16,7 @@
 // device. But after each turn the jobs that are likely to go next are told to be `ahead`
 // (lookahead.c), so that what their measurements need is there by then.
 //
-// Invariants: `preparing` is the number of unfinished grants of the preparation queue, and
+// Invariants: `preparing` and `beyond` are the unfinished grants of the preparation queue, and
 // `running` the number of devices that are held for jobs. Nothing begins after scheduler_stop.
 #include "daemon/jobs/scheduler.h"
 #include "common/clock.h"
@@ -27,16 +28,15 @@
 #include "daemon/state/counters.h"
 #include <stdlib.h>
 
-// Preparations at the same time beyond twice the compile slots. As many more may begin for searches
-// that have none, so that no search waits for those of another one.
-#define PREPARATIONS_EXTRA 8
+#define PREPARATIONS_EXTRA 8 // preparations at the same time beyond twice the compile slots
 
 struct scheduler {
     const struct daemon_parts *parts;
     struct scheduler_events events;
     uv_timer_t timer;                // calls on_turn
     struct queue *preparation_queue; // jobs in QUEUED
-    size_t preparing;                // preparations in progress
+    size_t preparing;                // preparations in progress, but for those beyond
+    size_t beyond;                   // those of searches that had none, beyond the limit
     size_t running;                  // devices that are held
     size_t reading;                  // jobs whose reading ahead has not come back
     struct lookahead *lookaheads;    // of the classes that had READY jobs; list
@@ -102,12 +102,14 @@ void scheduler_remove(struct scheduler *scheduler, struct job *job)
     }
 }
 
+// As many preparations as the limit says are shared by weight. As many more begin for searches that
+// have none, which so do not wait until one of the others ends.
 static void start_preparations(struct scheduler *scheduler)
 {
     const struct scheduler_events *events = &scheduler->events;
     size_t limit = 2 * scheduler->parts->limits.compile_slots + PREPARATIONS_EXTRA;
 
-    while (scheduler->preparing < 2 * limit) {
+    while (scheduler->preparing < limit || scheduler->beyond < limit) {
         const struct fair_terms terms = {.first = scheduler->preparing >= limit};
         struct queue_grant grant;
         struct queue_entry *entry =
@@ -116,14 +118,15 @@ static void start_preparations(struct scheduler *scheduler)
         if (!entry) {
             return;
         }
-        scheduler->preparing++;
+        grant.beyond = terms.first;
+        *(grant.beyond ? &scheduler->beyond : &scheduler->preparing) += 1;
         events->prepare(events->owner, job_of_entry(entry), &grant);
     }
 }
 
 void scheduler_prepared(struct scheduler *scheduler, struct queue_grant *grant, double seconds)
 {
-    scheduler->preparing--;
+    *(grant->beyond ? &scheduler->beyond : &scheduler->preparing) -= 1;
     queue_finish(scheduler->preparation_queue, grant, seconds, seconds <= 0);
     scheduler_wake(scheduler);
 }
@@ -347,7 +350,8 @@ void scheduler_stop(struct scheduler *scheduler)
 
 bool scheduler_busy(const struct scheduler *scheduler)
 {
-    return scheduler->preparing > 0 || scheduler->running > 0 || scheduler->reading > 0;
+    return scheduler->preparing + scheduler->beyond > 0 || scheduler->running > 0 ||
+           scheduler->reading > 0;
 }
 
 size_t scheduler_unprepared(const struct scheduler *scheduler)

@@ -1,6 +1,6 @@
-// Who compiles next. A slot is one run of kcast-exec. Of those who wait, the task whose search has
-// the fewest slots goes first, then the oldest one: a search with many candidates does not keep one
-// with a single candidate waiting. A task for which several searches wait counts for the one with
+// Who compiles next. Of those who wait, the task whose tenant has the fewest tasks under way goes
+// first, then the one whose search has, then the oldest one: a search with many candidates does not
+// keep one with a single candidate waiting. A task for which several wait counts for the one with
 // the fewest.
 //
 // A recording runs an interpreter for seconds, while other compilations take tenths of one. So that
@@ -34,35 +34,75 @@ static bool has_room(const struct compiler *compiler, size_t slow, size_t quick)
            compiler->parts->limits.compile_slots;
 }
 
-// How many slots the searches have that wait for the task: the fewest. Stores whose these are.
-static size_t fewest_slots(const struct compile_task *task, uint64_t *ret_search)
+// How many tasks are under way for a tenant and a search.
+struct busy {
+    size_t tenant, search;
+};
+
+static size_t count_of(struct slot_share *shares, uint64_t number)
 {
-    const struct compile_request *request;
-    size_t fewest = SIZE_MAX;
+    struct slot_share *share;
 
-    DL_FOREACH (task->requests, request) {
-        const struct slot_share *share;
-
-        HASH_FIND(hh, task->compiler->shares, &request->search, sizeof(request->search), share);
-        if ((share ? share->slots : 0) < fewest) {
-            fewest = share ? share->slots : 0;
-            *ret_search = request->search;
-        }
-    }
-    return fewest;
+    HASH_FIND(hh, shares, &number, sizeof(number), share);
+    return share ? share->count : 0;
 }
 
-void compile_slots_wait(struct compile_task *task, bool again)
+static bool is_less(const struct busy *a, const struct busy *b)
+{
+    return a->tenant != b->tenant ? a->tenant < b->tenant : a->search < b->search;
+}
+
+// The least busy one of those that wait for the task; the task will be theirs.
+static struct busy least_busy(struct compile_task *task)
+{
+    const struct compiler *compiler = task->compiler;
+    const struct compile_request *request;
+    struct busy least = {SIZE_MAX, SIZE_MAX};
+
+    DL_FOREACH (task->requests, request) {
+        struct busy busy = {count_of(compiler->tenants, request->tenant),
+                            count_of(compiler->searches, request->search)};
+
+        if (is_less(&busy, &least)) {
+            least = busy;
+            task->tenant = request->tenant;
+            task->search = request->search;
+        }
+    }
+    return least;
+}
+
+static void count_one(struct slot_share **shares, uint64_t number)
+{
+    struct slot_share *share;
+
+    HASH_FIND(hh, *shares, &number, sizeof(number), share);
+    if (!share) {
+        share = xcalloc(1, sizeof(*share));
+        share->number = number;
+        HASH_ADD(hh, *shares, number, sizeof(share->number), share);
+    }
+    share->count++;
+}
+
+static void count_one_less(struct slot_share **shares, uint64_t number)
+{
+    struct slot_share *share;
+
+    HASH_FIND(hh, *shares, &number, sizeof(number), share);
+    if (--share->count == 0) {
+        HASH_DEL(*shares, share);
+        free(share);
+    }
+}
+
+void compile_slots_wait(struct compile_task *task)
 {
     struct compiler *compiler = task->compiler;
 
     task->state = TASK_WAITING;
-    task->begun_ns = clock_now_ns(compiler->parts->clock);
-    if (again) {
-        DL_PREPEND(compiler->waiting, task);
-    } else {
-        DL_APPEND(compiler->waiting, task);
-    }
+    task->waits_since_ns = clock_now_ns(compiler->parts->clock);
+    DL_APPEND(compiler->waiting, task);
     compiler->waiting_count++;
 }
 
@@ -75,21 +115,13 @@ void compile_slots_leave(struct compile_task *task)
 static void take(struct compile_task *task)
 {
     struct compiler *compiler = task->compiler;
-    uint64_t now_ns = clock_now_ns(compiler->parts->clock);
-    struct slot_share *share;
 
     compile_slots_leave(task);
-    HASH_FIND(hh, compiler->shares, &task->search, sizeof(task->search), share);
-    if (!share) {
-        share = xcalloc(1, sizeof(*share));
-        share->search = task->search;
-        HASH_ADD(hh, compiler->shares, search, sizeof(share->search), share);
-    }
-    share->slots++;
+    count_one(&compiler->tenants, task->tenant);
+    count_one(&compiler->searches, task->search);
     compiler->slots_used++;
     compiler->slots_slow += task->slow;
-    task->waited_s += clock_seconds(now_ns - task->begun_ns);
-    task->begun_ns = now_ns;
+    task->waited_s += clock_seconds(clock_now_ns(compiler->parts->clock) - task->waits_since_ns);
 }
 
 struct compile_task *compile_slots_take(struct compiler *compiler)
@@ -97,19 +129,19 @@ struct compile_task *compile_slots_take(struct compiler *compiler)
     bool slow = has_room(compiler, 1, 0);
     bool quick = has_room(compiler, 0, 1);
     struct compile_task *task, *next = NULL;
-    size_t fewest = 0;
+    struct busy least = {0, 0};
 
     if (!slow && !quick) {
         return NULL;
     }
     DL_FOREACH (compiler->waiting, task) {
-        uint64_t search = 0;
-        size_t slots = fewest_slots(task, &search);
+        struct busy busy = least_busy(task);
 
-        if ((task->slow ? slow : quick) && (!next || slots < fewest)) {
+        if ((task->slow ? slow : quick) &&
+            (!next || is_less(&busy, &least) ||
+             (!is_less(&least, &busy) && task->number < next->number))) {
             next = task;
-            fewest = slots;
-            task->search = search;
+            least = busy;
         }
     }
     if (next) {
@@ -132,13 +164,9 @@ bool compile_slots_keep_slow(struct compile_task *task)
 void compile_slots_free(struct compile_task *task)
 {
     struct compiler *compiler = task->compiler;
-    struct slot_share *share;
 
-    HASH_FIND(hh, compiler->shares, &task->search, sizeof(task->search), share);
-    if (--share->slots == 0) {
-        HASH_DEL(compiler->shares, share);
-        free(share);
-    }
+    count_one_less(&compiler->tenants, task->tenant);
+    count_one_less(&compiler->searches, task->search);
     compiler->slots_used--;
     compiler->slots_slow -= task->slow;
 }

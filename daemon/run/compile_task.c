@@ -129,7 +129,8 @@ static void store_entry(struct compile_task *task)
     bytes_clear(&packed);
 }
 
-// There is no room for the task's object. The disk is tried again later, with this task first.
+// There is no room for the task's object. The disk is tried again later, with this task among the
+// first.
 static void hold(struct compile_task *task, const char *reason)
 {
     struct compiler *compiler = task->compiler;
@@ -139,7 +140,7 @@ static void hold(struct compile_task *task, const char *reason)
     message_clear(&compile_outcome_message, &task->outcome);
     task->has_outcome = false;
     task->seconds = 0; // the search is not charged for runs whose object found no room
-    compile_slots_wait(task, true);
+    compile_slots_wait(task);
     compiler->held = HELD_TICKS;
     compiler->full = true;
 }

@@ -8,7 +8,8 @@
 //   STORING  object and cache entry are being stored; holds no slot
 //
 // From RUNNING a task goes back to WAITING once if its executor is lost. From LOADING and RUNNING
-// it goes back to WAITING as often as the host cannot open a blob or start kcast-exec.
+// it goes back to WAITING as often as the host cannot open a blob or start kcast-exec, and from
+// LOADING when there is no slot for the recording that its source turns out to need.
 //
 // Requests need more or less of a compilation: what the features need, or all variants; with or
 // without the features of machine code. A run makes what its requests need together. An entry of
@@ -64,7 +65,7 @@ static struct digest key_of(const struct compiler *compiler, const struct compil
 
 static void wait_for_slot(struct compile_task *task)
 {
-    compile_slots_wait(task, task->attempts > 0);
+    compile_slots_wait(task);
     compiler_kick(task->compiler);
 }
 
@@ -77,10 +78,10 @@ static void free_slot(struct compile_task *task, double seconds)
 }
 
 // The task begins again when it gets another slot.
-static void give_up_slot(struct compile_task *task, bool first)
+static void give_up_slot(struct compile_task *task)
 {
     compile_slots_free(task);
-    compile_slots_wait(task, first);
+    compile_slots_wait(task);
     task->compiler->events.on_idle(task->compiler->events.owner, 0);
 }
 
@@ -180,7 +181,7 @@ static void wait_for_host(struct compile_task *task, const char *reason)
 {
     log_event(LOG_WARNING, "compile-waits name=%s seconds=%u reason=\"%s\"", task->input.name,
               executors_held(task->compiler->parts->executors), reason);
-    give_up_slot(task, true);
+    give_up_slot(task);
 }
 
 // What the requests need together.
@@ -245,7 +246,7 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
     struct err err = ERR_INIT;
     if (error && error->code != ERR_BUSY && failed == 2) {
         compile_task_forget_known(task); // all of it is compiled again
-        give_up_slot(task, true);
+        give_up_slot(task);
         return;
     }
     if (error && error->code == ERR_BUSY) {
@@ -260,7 +261,7 @@ static void on_blobs(void *owner, const struct err *error, size_t failed, struct
     }
     enum making making = making_of(&task->input, &blobs[0]); // the plan takes these
     if (making == MAKING_RECORDING && !compile_slots_keep_slow(task)) {
-        give_up_slot(task, false);
+        give_up_slot(task);
         return;
     }
     struct executor_config run = executor_of(&parts->limits, making);
@@ -385,6 +386,7 @@ static struct compile_task *new_task(struct compiler *compiler, const struct dig
     task->input.name = xstrdup(input->name);
     HASH_ADD(hh, compiler->tasks, key, sizeof(task->key), task);
     compiler->under_way++;
+    task->number = ++compiler->made;
     return task;
 }
 

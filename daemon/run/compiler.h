@@ -36,7 +36,7 @@ struct compile_answer {
 struct compile_request {
     void (*on_done)(struct compile_request *request, const struct compile_answer *answer);
     void *owner;               // the requester's
-    uint64_t search;           // number of the search that it is for, which shares the slots
+    uint64_t tenant, search;   // numbers of those that it is for, who share the slots
     struct compile_task *task; // this and the rest belong to the compiler
     bool features_only;        // what is needed, as in struct compile_input
     bool machine_code;

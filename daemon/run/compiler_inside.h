@@ -20,8 +20,9 @@ struct compile_task {
     struct compile_known known;       // what the cache has of it; owns its features
     struct compile_input asked;       // as in the plan of the last run; borrows from input
     struct compile_request *requests; // list of those who wait
-    uint64_t search;                  // whose slot it has while it has one
-    uint64_t begun_ns;                // since when it waits for a slot, then since when it has one
+    uint64_t number;                  // lower ones are older
+    uint64_t tenant, search;          // whose slot it has while it has one
+    uint64_t waits_since_ns;          // WAITING
     double waited_s;                  // how long it has waited for slots
     struct executor *executor;        // RUNNING
     struct compile_outcome outcome;   // of the last run
@@ -33,10 +34,10 @@ struct compile_task {
     UT_hash_handle hh;
 };
 
-// A search that has slots.
+// A tenant or a search with tasks under way.
 struct slot_share {
-    uint64_t search;
-    size_t slots;
+    uint64_t number;
+    size_t count;
     UT_hash_handle hh;
 };
 
@@ -46,18 +47,20 @@ struct compiler {
     struct compile_task *tasks;   // by key
     struct compile_task *waiting; // list
     size_t waiting_count;
-    struct slot_share *shares; // by search
+    struct slot_share *tenants;  // by number
+    struct slot_share *searches; // by number
     size_t slots_used;
     size_t slots_slow;  // of them, those of recordings
     size_t under_way;   // tasks that exist
+    uint64_t made;      // tasks so far
     size_t recorded_on; // the device that the next candidate may be recorded on, as a number
     unsigned held;      // ticks until something is compiled again after a full disk
     bool full;          // the last object found no room
     bool stopping;
 };
 
-// The task waits for a slot from now on: behind the others, or, to begin again, before them.
-void compile_slots_wait(struct compile_task *task, bool again);
+// The task waits for a slot from now on.
+void compile_slots_wait(struct compile_task *task);
 // The task, which waits, no longer does.
 void compile_slots_leave(struct compile_task *task);
 // Returns the task that is to have a slot now, which no longer waits and has it; NULL when none is.

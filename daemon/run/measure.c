@@ -61,8 +61,8 @@ static void finish(struct run *run, enum run_outcome outcome)
     // A search does not pay for what was lost or was not measured after all. It pays for the last
     // attempt of a job that loses every executor, because the candidate is at fault then.
     bool free_of_charge = outcome == RUN_CACHED || outcome == RUN_NO_OBJECT ||
-                          outcome == RUN_DISTURBED || outcome == RUN_NO_START ||
-                          outcome == RUN_TOO_LARGE ||
+                          outcome == RUN_DISTURBED || outcome == RUN_DOUBTFUL ||
+                          outcome == RUN_NO_START || outcome == RUN_TOO_LARGE ||
                           (outcome == RUN_LOST && run->job && run->attempt + 1 < JOB_LOST_MAX);
     queue_finish(queue, &run->grant, end->held_s, free_of_charge);
     account_finish(run->parts->accounts, &run->reservation, end->held_s, free_of_charge,

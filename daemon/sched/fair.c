@@ -125,7 +125,8 @@ static struct fair_entry *next_of(struct fair_search *search, const struct fair_
 
 // Returns the tenant's entry that goes next, or NULL when none may begin. `bound` restricts the
 // choice to searches within their bound. Searches that may not begin are taken out of the heap and
-// put back. They are few, because a search above its bound holds at least two devices.
+// put back. They are few, because a search above its bound holds at least two devices;
+// with terms->first they are all that hold something.
 static struct fair_entry *first_of(struct fair *fair, struct fair_tenant *tenant,
                                    const struct fair_terms *terms, bool bound)
 {

@@ -28,6 +28,7 @@ struct queue_grant {
     struct fair_grant fair;
     enum queue_class in; // class in which it waited
     bool counted;        // whether it counts against the share of `interactive`
+    bool beyond;         // the taker's: it was taken beyond a limit of its own
 };
 
 struct queue *queue_create(void);

@@ -85,7 +85,7 @@ struct gpu_harness {
     bool candidate_ran;            // the candidate has been launched in this measurement
     bool candidate_here;           // it has been launched since `elsewhere` was filled
     bool retire;                   // the process must not be used for another measurement
-    bool doubtful;                 // a launch of the candidate exceeded a short limit
+    bool doubtful;                 // a launch of the candidate with a short limit ended it
     uint64_t hash_key, sign_key;   // secrets of this measurement
     uint64_t stamp_key[2];         // of the stamps of the current launch
     cu_event begin, end;           // around a timed launch

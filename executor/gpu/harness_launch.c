@@ -361,6 +361,7 @@ static int handed_over_launch(struct gpu_harness *harness, const struct gpu_case
     if (rc == 0) {
         rc = arm == ARM_CANDIDATE ? gpu_handover_run(harness, data, limit, err)
                                   : run_arm(harness, data, arm, err);
+        harness->doubtful = arm == ARM_CANDIDATE && rc == MEASURE_STOP && limit <= STANDSTILL_NS;
     }
     rc = rc == 0 ? gpu_handover_take(harness, arm, err) : rc;
     rc = rc == 0 ? await(harness, data, arm, content, limit, err) : rc;

@@ -2,16 +2,27 @@
 
 # ---- recording a candidate; the last but one part of the script ----
 
+def take_turn(turn):
+    """Waits until nobody else makes a context, and not for ever: one that cannot be made must not keep others from theirs."""
+    for _ in range(TURN_TRIES):
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(TURN_PAUSE)
+
+
 class Recorder:
     def __init__(self, request, turn, began, shared=-1):
-        """turn is locked while a context is made, and closed then. began is called before the first code of the candidate's runs.
+        """turn is locked while a context is made, and closed then (take_turn). began is called before the first code of the candidate's runs.
         shared: the executor's memory for the tensors."""
         import torch
 
         self.torch, self.request, self.driver, self.began = torch, request, Driver(), began
         self.used, self.contents, self.cases, self.inline, self.recording = {}, {}, [], None, False
         self.base, self.file = request["base"], request["file"]
-        fcntl.flock(turn, fcntl.LOCK_EX)
+        if shared < 0:  # while it runs unsealed it has the GPU, and waits for nobody
+            take_turn(turn)
         self.driver.enter_context()
         self.open_memory(shared)
         self.let_graphs_be_captured()

@@ -73,6 +73,7 @@ static void on_done(struct compile_request *request, const struct compile_answer
     ((struct asked *)request->owner)->done = true;
 }
 
+// Searches below 50 are tenant 1's, the others 2's.
 static struct asked *ask_for(struct fixture *f, uint64_t search, const char *source)
 {
     struct asked *asked = &f->asked[f->count++];
@@ -87,7 +88,10 @@ static struct asked *ask_for(struct fixture *f, uint64_t search, const char *sou
 
     assert_true(f->count <= REQUESTS);
     *asked = (struct asked){
-        .request = {.on_done = on_done, .owner = asked, .search = search},
+        .request = {.on_done = on_done,
+                    .owner = asked,
+                    .tenant = search < 50 ? 1 : 2,
+                    .search = search},
     };
     compiler_request(f->compiler, &asked->request, &input);
     workshop_settle(&f->w);
@@ -151,6 +155,22 @@ static void the_search_with_the_fewest_slots_is_next(void **state)
     assert_running(f, 0, 4);
     end_one(f, "cuda-compile"); // the other one begins, behind three of the first search
     assert_int_equal(end_until(f, "cuda-compile", other), 4);
+}
+
+static void many_searches_of_a_tenant_have_no_more_than_one(void **state)
+{
+    struct fixture *f = *state;
+
+    f->w.parts.limits.compile_slots = 4;
+    for (uint64_t i = 1; i < 20; i++) {
+        (void)ask(f, i, false);
+    }
+    const struct asked *one = ask(f, 50, false);
+    const struct asked *two = ask(f, 50, false);
+    end_one(f, "cuda-compile");
+    end_one(f, "cuda-compile"); // both of the other tenant's go before those of the first
+    assert_int_equal(end_until(f, "cuda-compile", one), 3);
+    assert_int_equal(end_until(f, "cuda-compile", two), 1);
 }
 
 static void of_one_search_the_oldest_is_next(void **state)
@@ -238,6 +258,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_search_with_the_fewest_slots_is_next, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(many_searches_of_a_tenant_have_no_more_than_one, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(of_one_search_the_oldest_is_next, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

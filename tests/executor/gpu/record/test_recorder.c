@@ -111,9 +111,7 @@ static void no_candidate_holds_the_turn_of_making_a_context(void **state)
                      "        assert 'kcast-context' not in name\n"
                      "    torch.launch('fk_scale', x, y, n, a)\n");
     assert_int_equal(flock(turn, LOCK_EX | LOCK_NB), 0);
-    f->plan.max_seconds = 0.5;
-    recorder_becomes(f, SCALE LAUNCH, VERDICT_REJECTED, "it did not end within 1.5 seconds");
-    f->plan.max_seconds = RECORDER_LIMIT;
+    recorded(f, SCALE LAUNCH); // one who keeps it for ever keeps nobody from recording for ever
     close(turn);
     recorded(f, SCALE LAUNCH);
 }
