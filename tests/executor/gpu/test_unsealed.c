@@ -232,6 +232,7 @@ static void what_does_not_end_is_killed(void **state)
                  "    if len(count) > 5: signal.pause()\n"
                  "    torch.launch('fk_scale', x, y, n, a)\n",
             VERDICT_TIMEOUT, "did not end within", true);
+    assert_true(both->trial->outcome.doubtful); // the GPU may have stood still for so long
     both->trial->plan.launch_seconds = PATIENCE;
     both->trial->plan.host_seconds = 5;
     becomes(both,
@@ -239,6 +240,7 @@ static void what_does_not_end_is_killed(void **state)
                  "    if n == 300: count.append(n)\n    elif count: signal.pause()\n"
                  "    torch.launch('fk_scale', x, y, n, a)\n",
             VERDICT_TIMEOUT, "its host code was not ready for all cases within 5 seconds", true);
+    assert_false(both->trial->outcome.doubtful);
     both->trial->plan.host_seconds = PATIENCE;
 }
 

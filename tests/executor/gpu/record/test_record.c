@@ -363,6 +363,10 @@ static void recordings_take_turns_on_a_device(void **state)
     f->plan.device = other;
     becomes(f, "# turn", VERDICT_REJECTED, "free");
     f->plan.device = NULL;
+    assert_int_equal(setenv("TMPDIR", "/nowhere", 1), 0); // where there can be no such file
+    becomes(f, "# turn", VERDICT_REJECTED, "free");
+    assert_int_equal(setenv("TMPDIR", f->folder, 1), 0);
+    becomes(f, "# turn", VERDICT_REJECTED, "taken");
     close(turn);
     becomes(f, "# turn", VERDICT_REJECTED, "free"); // nobody has kept it
 }
