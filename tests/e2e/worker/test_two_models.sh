@@ -30,7 +30,7 @@ draw=$(printf '%s' "$request" | grep -o '"draw":[0-9]*' | head -n 1 | cut -d : -
 awk -v draw="$draw" 'BEGIN {
     batch = int(draw / (1000 * 16))
     for (k = 0; k < 8; k++) {
-        y = k % 4 == 0 ? 0.15 * batch + 0.01 * k : -2 - 0.1 * k
+        y = k % 4 == 0 ? 0.075 * batch + 0.01 * k : -2 - 0.1 * k
         words = "" # in another order for each, so that none is a small variation of another one
         x = batch * 8 + k + 1
         for (w = 0; w < 40; w++) {
@@ -43,7 +43,7 @@ awk -v draw="$draw" 'BEGIN {
 SH
 chmod +x "$dir/write"
 timeout 280 "$bin/kcast" --pool "$pool" --worker "$worker_url" --json search "$hill" -g "exec:$dir/write" --exec-jobs 1 --run "$dir/both.run" \
-    --policy threshold --candidates 256 --batch 8 --wide 8 --seed 3 >"$dir/both.json" 2>"$dir/both.err" || die "search: $(cat "$dir/both.err")"
+    --policy threshold --candidates 512 --batch 8 --wide 8 --seed 3 >"$dir/both.json" 2>"$dir/both.err" || die "search: $(cat "$dir/both.err")"
 "$bin/kcast" --json --pool "$pool" --worker "$worker_url" status >"$dir/status.json"
 forecaster() { grep -o "\"name\":\"$1\",\"api\":\"chat\",\"trouble\":null,\"forecaster\":\"[^\"]*\"" "$dir/status.json" | sed 's/.*"forecaster":"//; s/"$//'; }
 good=$(forecaster good) bad=$(forecaster bad)
