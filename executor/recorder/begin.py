@@ -45,7 +45,7 @@ import traceback
 import types
 
 WARM_UPS = 3
-TURN_TRIES, TURN_PAUSE = 5000, 0.002  # ten seconds in all, for the turn of making a context
+TURN_TRIES, TURN_PAUSE = 1000, 0.01  # ten seconds in all, for the turn of making a context
 BEGAN = b"\xc0"  # before the reply, from when on the candidate may have written it
 PIECE = 4096  # bytes: what is not zero is kept in pieces of this size
 MEMORY = "it needs more memory of the GPU than it may have"
