@@ -81,8 +81,7 @@ void fair_add(struct fair *fair, struct fair_entry *entry, const struct fair_who
 void fair_remove(struct fair *fair, struct fair_entry *entry);
 // Returns the entry that goes next, or NULL when none may begin. Searches that hold less than
 // ceil(share * devices) + 1 devices are looked at first, and then all searches, as far as the terms
-// let them. Entries that avoid
-// the only idle device are passed over. Changes nothing.
+// let them. Entries that avoid the only idle device are passed over. Changes nothing.
 struct fair_entry *fair_first(struct fair *fair, const struct fair_terms *terms);
 // Stores in ret[] up to max entries that would go next, one after the other, if devices became idle
 // and nothing else happened. Returns how many. Changes nothing.

@@ -5,8 +5,9 @@ imported and has never touched the GPU. For each request it forks a child, which
 and writes what it has recorded to a pipe; so no candidate finds anything of another one's. A request
 is one byte on the socket with three descriptors: a file with the request (JSON), a file that is
 locked while a context is made, and the pipe. After it the parent answers with the child's wait
-status. With a fourth descriptor, of memory of the GPU, nothing is recorded: the candidate runs with
-its host code, when it is told to on the third descriptor, a socket (run.py).
+status. With a request that has `shared` memory of the GPU nothing is recorded: the candidate runs
+with its host code, when it is told to on the second descriptor, a socket, and the third one is of
+that memory (run.py).
 
 A candidate is one of
   custom_kernel(data)   data: all tensors of the problem, in its order, then its numbers

@@ -13,21 +13,22 @@ def take_turn(turn):
 
 
 class Recorder:
-    def __init__(self, request, turn, began, shared=-1):
-        """turn is locked while a context is made, and closed then (take_turn). began is called before the first code of the candidate's runs.
-        shared: the executor's memory for the tensors."""
+    def __init__(self, request, began, turn=-1, shared=-1):
+        """began is called before the first code of the candidate's runs. turn is locked while a context is made, and closed then.
+        shared: the executor's memory for the tensors; a candidate that has it has the GPU too, so that it waits for no turn."""
         import torch
 
         self.torch, self.request, self.driver, self.began = torch, request, Driver(), began
         self.used, self.contents, self.cases, self.inline, self.recording = {}, {}, [], None, False
         self.base, self.file = request["base"], request["file"]
-        if shared < 0:  # while it runs unsealed it has the GPU, and waits for nobody
+        if turn >= 0:
             take_turn(turn)
         self.driver.enter_context()
         self.open_memory(shared)
         self.let_graphs_be_captured()
         self.stream = torch.cuda.Stream()
-        os.close(turn)
+        if turn >= 0:
+            os.close(turn)
 
     def open_memory(self, shared):
         if shared >= 0:

@@ -15,8 +15,8 @@ class Unsealed(Recorder):
     here runs beside the candidate's code, so nothing rests on it: what the clock shows and what is compared is the
     executor's own."""
 
-    def __init__(self, request, turn, shared):
-        super().__init__(request, turn, lambda: None, shared)
+    def __init__(self, request, shared):
+        super().__init__(request, lambda: None, shared=shared)
         os.close(shared)
         self.candidate, self.made, self.tensors, self.numbers = None, {}, None, None
 
@@ -55,7 +55,7 @@ class Unsealed(Recorder):
         return explain(error, self.file, False)
 
 
-def run_unsealed(request, turn, session, shared):
+def run_unsealed(request, session, shared):
     """Does what it is told until nobody is there any more, or something fails."""
     runner, message = None, None
     while message is None:
@@ -64,7 +64,7 @@ def run_unsealed(request, turn, session, shared):
             return
         what, number, nonce = COMMAND.unpack(data)
         try:
-            runner = runner or Unsealed(request, turn, shared)
+            runner = runner or Unsealed(request, shared)
             with runner.torch.no_grad():
                 runner.obey(what, number)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the candidate's, too

@@ -5,24 +5,25 @@
 HOST_MEMORY = 16 << 30  # bytes of a process
 
 
-def work(request_file, turn, pipe, shared=None):
-    """The child. Ends the process. turn: as in Recorder. pipe: where the recording goes; with shared memory a socket on which it is
-    told to run."""
+def work(request_file, first, second):
+    """The child. Ends the process. Then come the turn of making a context and the pipe where the recording goes, or, with shared
+    memory in the request, a socket on which it is told to run and that memory."""
     with os.fdopen(request_file, "rb") as file:
         request = json.load(file)
     os.environ["CUDA_VISIBLE_DEVICES"] = request["device"]
     limit = int(request["cpu_seconds"])
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
     resource.setrlimit(resource.RLIMIT_DATA, (HOST_MEMORY, HOST_MEMORY))
-    if shared is not None:
+    if "shared" in request:
         try:
-            run_unsealed(request, turn, socket.socket(fileno=pipe), shared)
+            run_unsealed(request, socket.socket(fileno=first), second)
         finally:
             os._exit(0)
     # What is recorded need not run beside other work, and a context with one queue is made in half of the time, in a third where many are made.
     os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
+    turn, pipe = first, second
     try:
-        message = Recorder(request, turn, lambda: os.write(pipe, BEGAN)).run()
+        message = Recorder(request, lambda: os.write(pipe, BEGAN), turn).run()
     except Exception as error:
         message = message_of(error)
     try:
@@ -156,8 +157,8 @@ def prepare_for(request, prepared):
 def serve(control):
     prepared = set()
     while True:
-        data, descriptors, _, _ = socket.recv_fds(control, 1, 4)
-        if not data or len(descriptors) not in (3, 4):
+        data, descriptors, _, _ = socket.recv_fds(control, 1, 3)
+        if not data or len(descriptors) != 3:
             return
         prepare_for(descriptors[0], prepared)
         child = os.fork()

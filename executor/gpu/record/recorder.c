@@ -1,8 +1,8 @@
 // Design note. The script and the library that is loaded before everything else are carried in this
 // program, and given to the interpreter as memory files that nobody can change any more. A request
-// is a byte on the control socket with three descriptors: a file with the request, the turn of
-// making a context (turn.h), and a pipe. The pipe ends when everything that held it has ended, and
-// then the status comes on the socket.
+// is a byte on the control socket with three descriptors. To record, they are a file with the
+// request, the turn of making a context (turn.h), and a pipe. The pipe ends when everything that
+// held it has ended, and then the status comes on the socket.
 #include "executor/gpu/record/recorder.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -350,34 +350,30 @@ int recorder_start(struct recorder *recorder, const char *python, bool sandbox_o
 
 // ---- one request ----
 
-// Sends the request, the turn of its device and other descriptors, which stay the caller's.
-static int send_request(const struct recorder *recorder, const struct bytes *request,
-                        const char *device, const int *other, size_t other_count, struct err *err)
+// fd: of fd_count descriptors the first is set here, to a file with the request.
+static int send_request(const struct recorder *recorder, const struct bytes *request, int *fd,
+                        size_t fd_count, struct err *err)
 {
-    int fd[4] = {memfd_create("request", MFD_CLOEXEC), -1};
+    int file = memfd_create("request", MFD_CLOEXEC);
     size_t done = 0;
     int rc = 0;
 
-    memcpy(fd + 2, other, other_count * sizeof(*other));
-    while (fd[0] >= 0 && done < request->len) {
-        ssize_t n = write(fd[0], request->data + done, request->len - done);
+    while (file >= 0 && done < request->len) {
+        ssize_t n = write(file, request->data + done, request->len - done);
 
         if (n <= 0) {
             break;
         }
         done += (size_t)n;
     }
-    if (fd[0] < 0 || done < request->len || lseek(fd[0], 0, SEEK_SET) != 0) {
+    fd[0] = file;
+    if (file < 0 || done < request->len || lseek(file, 0, SEEK_SET) != 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "memory for a request to the recorder");
-    } else if ((fd[1] = turn_open(device, err)) < 0) {
-        rc = fd[1];
-    } else if (fd_message_send(recorder->control, "x", 1, fd, 2 + other_count) != 0) {
+    } else if (fd_message_send(recorder->control, "x", 1, fd, fd_count) != 0) {
         rc = err_set_errno(err, ERR_SYSTEM, errno, "talking to the recorder");
     }
-    for (size_t i = 0; i < 2; i++) {
-        if (fd[i] >= 0) {
-            close(fd[i]);
-        }
+    if (file >= 0) {
+        close(file);
     }
     return rc;
 }
@@ -416,7 +412,12 @@ int recorder_ask(struct recorder *recorder, const struct bytes *request, const c
     if (pipe2(pipe_end, O_CLOEXEC) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "a pipe for the recorder");
     }
-    int rc = send_request(recorder, request, device, &pipe_end[1], 1, err);
+    int turn = turn_open(device, err);
+    int rc = turn;
+    if (turn >= 0) {
+        rc = send_request(recorder, request, (int[]){-1, turn, pipe_end[1]}, 3, err);
+        close(turn);
+    }
     close(pipe_end[1]);
     if (rc != 0) {
         close(pipe_end[0]);
@@ -448,15 +449,15 @@ int recorder_ask(struct recorder *recorder, const struct bytes *request, const c
 
 // ---- a candidate that runs ----
 
-int recorder_begin_unsealed(struct recorder *recorder, const struct bytes *request,
-                            const char *device, int memory, int *ret_socket, struct err *err)
+int recorder_begin_unsealed(struct recorder *recorder, const struct bytes *request, int memory,
+                            int *ret_socket, struct err *err)
 {
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "a socket for a candidate");
     }
-    int rc = send_request(recorder, request, device, (int[]){pair[1], memory}, 2, err);
+    int rc = send_request(recorder, request, (int[]){-1, pair[1], memory}, 3, err);
     close(pair[1]);
     if (rc != 0) {
         close(pair[0]);

@@ -72,8 +72,7 @@ MUST_CHECK int recorder_ask(struct recorder *recorder, const struct bytes *reque
 // GPU, which stays the caller's, for the tensors. The recorder must be running.
 // recorder_end_unsealed follows.
 MUST_CHECK int recorder_begin_unsealed(struct recorder *recorder, const struct bytes *request,
-                                       const char *device, int memory, int *ret_socket,
-                                       struct err *err);
+                                       int memory, int *ret_socket, struct err *err);
 // Waits for the end of the process, which comes when the socket has been closed or by itself. When
 // it has not come after `seconds`, everything is killed and false returned; the next recorder_start
 // starts another interpreter.

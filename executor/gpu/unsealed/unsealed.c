@@ -52,9 +52,7 @@ int unsealed_open(struct unsealed *u, struct recorder *recorder, const struct un
     if (rc == 0 && !is_text) { // which was found when it was recorded
         rc = err_set(err, ERR_INVALID, "the candidate is no UTF-8 text");
     }
-    rc = rc == 0
-             ? recorder_begin_unsealed(recorder, &packed, request->device, memory, &u->socket, err)
-             : rc;
+    rc = rc == 0 ? recorder_begin_unsealed(recorder, &packed, memory, &u->socket, err) : rc;
     bytes_clear(&packed);
     return rc;
 }
