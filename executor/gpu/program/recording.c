@@ -120,7 +120,7 @@ static int check_blocks(const struct cuda_recording *recording, const struct rec
     for (size_t i = 0; i < of->blocks_count; i++) {
         const struct recorded_block *block = &of->blocks[i];
 
-        if (block->bytes == 0 || block->at % ARENA_ALIGN != 0 || block->at < least ||
+        if (block->bytes == 0 || block->at % RECORDING_ALIGN != 0 || block->at < least ||
             block->at >= most || block->bytes > most - block->at) {
             return err_set(err, ERR_INVALID, "a block lies where no block may be");
         }

@@ -11,6 +11,7 @@
 #include "proto/recorded.h"
 
 #define RECORDING_BYTES_MAX ((uint64_t)64 << 30) // of the memory of a case, with what lies between
+#define RECORDING_ALIGN ((uint64_t)256)          // blocks of memory begin at multiples of it
 #define RECORDING_IMAGES_MAX ((size_t)128 << 20) // bytes of all images together, unpacked
 
 // Checks everything that does not need a GPU: that the base is one of those that recordings have,
