@@ -59,7 +59,7 @@ candidate() { # NAME, then its lines
     printf '    %s\n' "${@:2}" >>"$work/candidates/$1.py"
 }
 scale="torch.launch('fk_scale', x, y, x.numel(), 2.5)"
-for name in good slow other loose wild dies; do candidate $name "$scale"; done
+for name in good slow other loose wild dies anew; do candidate $name "$scale"; done
 candidate elsewhere "z = torch.empty(x.numel())" "torch.launch('fk_scale', x, z, x.numel(), 2.5)" "return z"
 candidate copies "y.zero_()" "y.copy_(x)"
 candidate refused "y.zero_()" "x.item()"
@@ -83,6 +83,8 @@ for line in sys.stdin:
             print("it ends here", file=sys.stderr)
             sys.exit(3)
         factor = {"copies": 1, "other": 3, "loose": 2.5001, "wild": 3}.get(name, 2.5)
+        if name == "anew":  # compiled in another way, unless it finds the third cache that it is given
+            factor = 2.5 if os.path.basename(os.path.dirname(os.environ["TRITON_CACHE_DIR"])) == "caches2" else 2.5001
         x = values("in", "x")
         assert len(x) == 20000 and len(set(x)) > 10000
         y = [rounded(factor * each) for each in x]
@@ -102,13 +104,15 @@ for word in good elsewhere; do
     grep -qE "^ok     $word: bit-equal; original 41.3 us, replay 41.2 us, ratio 0.99[0-9]*, of turns 0.99[0-9]* to 0.99[0-9]*$" "$work/log" || say "what is equal does not pass: $word"
 done
 grep -qE '^ok     loose: y differs in [0-9]+ of 20000 elements, by at most [0-9.]+; the original itself from run to run in 9, by at most 0.01; ' "$work/log" || say "what is not repeatable does not pass"
+grep -qE '^ok     anew: bit-equal, to the original started anew 2 times; the first one differs: y in [0-9]+ elements, by at most [0-9.]+; ' "$work/log" ||
+    say "what is compiled otherwise from time to time does not pass"
 grep -qE '^FAILED wild: y differs in .*; the original itself ' "$work/log" || say "what differs much more than from run to run passes"
 grep -qE '^FAILED slow: bit-equal; original 50.0 us, replay 41.2 us, ratio 0.82[0-9]*, .*timed again$' "$work/log" || say "another time passes"
-grep -qE '^FAILED other: y differs in [0-9]+ of 20000 elements, by at most [0-9.]+; original' "$work/log" || say "other bits pass"
+grep -qE '^FAILED other: y differs in [0-9]+ of 20000 elements, by at most [0-9.]+, to the original started anew 3 times; .*; original' "$work/log" || say "other bits pass"
 grep -qE '^FAILED dies: the process of the original has ended with 3$' "$work/log" && grep -q '^it ends here$' "$work/log" || say "it does not say that an original has ended"
 grep -qE '^FAILED refused: it is not recorded: refused: rejected: baseline.py:.*it reads a result on the host' "$work/log" || say "it does not say what cannot be recorded"
 grep -qE '^copies +0 +1 +1 +0  bit-equal ' "$work/log" || say "copies are not in the table"
-tail -1 "$work/log" | grep -q '^4 passed, 5 failed$' || say "the last line is not that of four that pass"
+tail -1 "$work/log" | grep -q '^5 passed, 5 failed$' || say "the last line is not that of five that pass"
 tar -xJOf "$work/out/recordings.tar.xz" MADE | grep -q "^NVIDIA H200, torch by hand, 20" || say "it does not say how recordings were made"
 [ "$(tar -tJf "$work/out/recordings.tar.xz" | sort | tr '\n' ' ')" = "MADE copies.json copies.recording " ] || say "recordings are not kept"
 [ $bad -eq 0 ] || cat "$work/log"

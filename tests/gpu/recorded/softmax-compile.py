@@ -1,4 +1,4 @@
-# Expected: faster|equivalent|slower
+# Expected: faster|equivalent|slower|inconclusive
 import torch
 
 
