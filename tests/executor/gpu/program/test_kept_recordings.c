@@ -222,7 +222,8 @@ static bool is_accepted(struct kept_fixture *f, const struct kept *kept,
     }
     must(message_read(&cuda_object_message, &whole, kept->packed.data, kept->packed.len, &err),
          &err, kept->name);
-    if (object.recording &&
+    must(recording_unpack_images(whole.recording, &err), &err, kept->name);
+    if (object.recording && recording_unpack_images(object.recording, &err) == 0 &&
         recording_check(object.recording, kept->problem, MANIFEST_CANDIDATE, &err) == 0) {
         bool same = has_same_images(whole.recording, object.recording);
         struct replayed r;
