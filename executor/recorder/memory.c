@@ -19,9 +19,9 @@
 #define CAPTURE_RELAXED 2   // CU_STREAM_CAPTURE_MODE_RELAXED
 #define HANDLE_DESCRIPTOR 1 // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 #define RANGES_MAX 65536
-#define ALIGN ((uint64_t)4096)        // of each piece of memory, as of areas in executor/gpu/arena.h
-#define GUARD ((uint64_t)16384)       // before and between the two kinds
-#define STEP ((uint64_t)128 << 20)    // memory is mapped in pieces of this size
+#define ALIGN ((uint64_t)4096)     // of each piece of memory, as of areas in executor/gpu/arena.h
+#define GUARD ((uint64_t)16384)    // before and between the two kinds
+#define STEP ((uint64_t)128 << 20) // memory is mapped in pieces of this size
 #define RESERVED ((uint64_t)64 << 30) // addresses, which are had in large pieces only
 #define AREA ((uint64_t)1 << 40)      // where such a piece begins
 
