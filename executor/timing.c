@@ -267,6 +267,15 @@ bool timing_is_far_below(const struct timing_rule *rule, double log2_ratio)
     return log2_ratio < to_beat(rule) - TIMING_FAR_BELOW_LOG2;
 }
 
+// Whether the interval says that there is no difference that counts (Schuirmann 1987).
+static bool is_tie(const struct timing_rule *rule, const struct timing_estimate *estimate)
+{
+    double margin = TIE_PRECISIONS * rule->precision_log2;
+
+    return estimate->lo <= 0 && estimate->hi >= 0 && estimate->lo > -margin &&
+           estimate->hi < margin;
+}
+
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate)
 {
     // All comparisons with an anchor that is not a number are false.
@@ -276,7 +285,7 @@ bool timing_decided(const struct timing_rule *rule, const struct timing_estimate
     bool off_anchor = isnan(rule->anchor_log2) || estimate->lo > rule->anchor_log2 ||
                       estimate->hi < rule->anchor_log2 + IMPROVEMENT_MARGIN_LOG2;
 
-    return (differs && off_anchor) || below ||
+    return (differs && off_anchor) || below || is_tie(rule, estimate) ||
            half_width(estimate) <= timing_precision(rule, estimate);
 }
 
@@ -286,7 +295,7 @@ enum verdict timing_verdict(const struct timing_rule *rule, const struct timing_
     bool precise = half_width(estimate) <= precision;
 
     // A precise estimate within the precision is no difference, even if its interval excludes 0.
-    if (precise && fabs(estimate->log2) <= precision) {
+    if (is_tie(rule, estimate) || (precise && fabs(estimate->log2) <= precision)) {
         return VERDICT_EQUIVALENT;
     }
     if (estimate->lo > 0) {

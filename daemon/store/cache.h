@@ -28,6 +28,7 @@ struct digest cache_key(const struct job_spec *spec, const char *device_class, b
 //   - it is no ratio (wrong, crash, timeout, …), because failures are facts;
 //   - its interval is no wider than the precision asked for;
 //   - its interval excludes 0, so that it is decided whatever the anchor is now;
+//   - it is EQUIVALENT, and would be with the precision asked for;
 //   - it is undecided, the precision asked for is not finer than the default, and the new
 //     measurement may not take longer than the old one did.
 bool cache_answers(const struct result *cached, double cached_cap_s, const struct job_spec *spec,

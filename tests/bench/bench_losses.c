@@ -6,9 +6,10 @@
 // In rows named `mixed` the candidate is as fast as the baseline in the last case.
 //
 // Then how soon it is known whether a candidate improves, in a search whose incumbent is twice as
-// fast as the baseline. There the factor is over the incumbent's time.
+// fast as the baseline, and how it compares with the baseline where there is no search. There the
+// factor is over the incumbent's, or the baseline's time.
 //   bench_losses [TIMINGS]      of each row; default 2000; ten times as many with bursts, a tenth
-//                               near the incumbent
+//                               near the incumbent and the baseline
 #include "common/mem.h"
 #include "common/parse.h"
 #include "executor/paired_timing.h"
@@ -37,7 +38,7 @@ struct row {
     double factor; // candidate's time over the baseline's
     bool mixed;    // 1 in the last case
     double burst;  // factor of the launches of one arm in a block with a burst; 0: no bursts
-    bool near;     // the factor is over the incumbent's time, and all looks are allowed
+    double near;   // the factor is over this time, INCUMBENT or 1, and all looks are allowed; or 0
 };
 
 struct bench {
@@ -73,7 +74,7 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
     const struct row *row = bench->row;
     size_t number = (size_t)(timed - bench->timing.cases);
     bool last = number + 1 == row->cases;
-    double factor[2] = {1, row->mixed && last ? 1 : row->factor * (row->near ? INCUMBENT : 1)};
+    double factor[2] = {1, row->mixed && last ? 1 : row->factor * (row->near > 0 ? row->near : 1)};
 
     (void)err;
     bench->blocks++;
@@ -130,11 +131,11 @@ static void set_up(struct bench *bench, uint64_t number, const struct row *row)
                                      .short_ns = row->noise > 0 ? 0 : 1e5,
                                      .quantum_ns = TICK_NS,
                                      .max_seconds = 1e9,
-                                     .looks = row->near ? TIMING_LOOKS : 1,
+                                     .looks = row->near > 0 ? TIMING_LOOKS : 1,
                                      .case_count = row->cases};
     timing->rule = (struct timing_rule){
         .precision_log2 = TIMING_PRECISION_LOG2,
-        .anchor_log2 = row->near ? -log2(INCUMBENT) : NAN,
+        .anchor_log2 = row->near == INCUMBENT ? -log2(INCUMBENT) : NAN,
     };
     for (size_t i = 0; i < row->cases; i++) {
         timing->cases[i].weight = 1.0 / (double)row->cases;
@@ -158,21 +159,24 @@ static double time_one(struct bench *bench, const struct row *row, uint64_t numb
 static void run_near(const struct row *row, uint64_t timings)
 {
     struct bench *bench = xmalloc(sizeof(*bench));
-    double truth = -log2(row->factor * INCUMBENT), square = 0;
-    size_t blocks = 0, above = 0;
+    double truth = -log2(row->factor * row->near), square = 0;
+    size_t blocks = 0, above = 0, open = 0;
 
     for (uint64_t i = 0; i < timings; i++) {
         double log2_ratio = time_one(bench, row, i);
 
         square += (log2_ratio - truth) * (log2_ratio - truth);
-        above += log2_ratio > -log2(INCUMBENT) + IMPROVEMENT_MARGIN_LOG2;
+        above += log2_ratio > -log2(row->near) + IMPROVEMENT_MARGIN_LOG2;
+        open +=
+            timing_verdict(&bench->timing.rule, &bench->timing.combined) == VERDICT_INCONCLUSIVE;
         blocks += bench->blocks;
     }
-    printf("%-14s  cases %zu, near an incumbent %6.4f  launches %6.1f  seems to improve %6.2f %%  "
-           "error "
-           "of the estimate %.2f %%\n",
-           row->name, row->cases, row->factor, 4.0 * (double)blocks / (double)timings,
-           100.0 * (double)above / (double)timings, 100 * M_LN2 * sqrt(square / (double)timings));
+    printf("%-14s  cases %zu, near %s %6.4f  launches %6.1f  seems to improve %6.2f %%  "
+           "inconclusive %6.2f %%  error of the estimate %.2f %%\n",
+           row->name, row->cases, row->near == INCUMBENT ? "an incumbent" : "the baseline",
+           row->factor, 4.0 * (double)blocks / (double)timings,
+           100.0 * (double)above / (double)timings, 100.0 * (double)open / (double)timings,
+           100 * M_LN2 * sqrt(square / (double)timings));
     free(bench);
 }
 
@@ -240,9 +244,11 @@ int main(int argc, char **argv)
             }
         }
     }
-    for (size_t k = 0; k < ARRAY_LEN(kind); k++) {
-        struct row row = {
-            .name = kind[k].name, .cases = CASES, .noise = kind[k].noise, .near = true};
+    for (size_t k = 0; k < 2 * ARRAY_LEN(kind); k++) {
+        struct row row = {.name = kind[k % ARRAY_LEN(kind)].name,
+                          .cases = CASES,
+                          .noise = kind[k % ARRAY_LEN(kind)].noise,
+                          .near = k < ARRAY_LEN(kind) ? INCUMBENT : 1};
 
         for (size_t i = 0; i < ARRAY_LEN(near); i++) {
             row.factor = near[i];

@@ -220,6 +220,28 @@ static void what_is_no_improvement_on_the_anchor_is_decided(void **state)
     assert_false(timing_decided(&rule, &estimate));
 }
 
+// Nobody needs to know by how little two differ that do not differ by what counts.
+static void a_tie_needs_no_narrower_interval(void **state)
+{
+    (void)state;
+    struct timing_rule rule = {.precision_log2 = 0.004, .anchor_log2 = NAN};
+    struct timing_estimate tie = {.log2 = 0.0005, .lo = -0.0065, .hi = 0.0075};
+    struct timing_estimate wide = {.log2 = 0.0005, .lo = -0.0075, .hi = 0.0085};
+    struct timing_estimate faster = {.log2 = 0.005, .lo = 0.0005, .hi = 0.0079};
+
+    assert_true(timing_decided(&rule, &tie));
+    assert_int_equal(timing_verdict(&rule, &tie), VERDICT_EQUIVALENT);
+    rule.anchor_log2 = 1;
+    assert_true(timing_decided(&rule, &tie));
+    rule.anchor_log2 = NAN;
+    assert_false(timing_decided(&rule, &wide));
+    assert_int_equal(timing_verdict(&rule, &wide), VERDICT_INCONCLUSIVE);
+    assert_int_equal(timing_verdict(&rule, &faster), VERDICT_FASTER);
+    rule.precision_log2 = 0.003;
+    assert_false(timing_decided(&rule, &tie));
+    assert_int_equal(timing_verdict(&rule, &tie), VERDICT_INCONCLUSIVE);
+}
+
 // Whoever searches does not need to know how a candidate that is no improvement compares with the
 // baseline.
 static void well_below_the_anchor_a_narrow_interval_is_enough(void **state)
@@ -421,6 +443,7 @@ int main(void)
         cmocka_unit_test(launches_limit_the_looks),
         cmocka_unit_test(anchor_keeps_the_timing_going),
         cmocka_unit_test(what_is_no_improvement_on_the_anchor_is_decided),
+        cmocka_unit_test(a_tie_needs_no_narrower_interval),
         cmocka_unit_test(well_below_the_anchor_a_narrow_interval_is_enough),
         cmocka_unit_test(verdict_follows_the_interval),
         cmocka_unit_test(linear_drift_cancels_within_a_block),

@@ -87,6 +87,9 @@ static void failures_and_decided_ratios_answer_everything(void **state)
     assert_true(answers(VERDICT_FASTER, 0.1, 0.5, &spec));
     assert_true(answers(VERDICT_SLOWER, -0.5, -0.1, &spec));
     assert_true(answers(VERDICT_EQUIVALENT, -0.003, 0.003, &spec));
+    assert_true(answers(VERDICT_EQUIVALENT, -0.006, 0.007, &spec));
+    assert_false(answers(VERDICT_EQUIVALENT, -0.006, 0.0073, &spec));
+    assert_false(answers(VERDICT_INCONCLUSIVE, -0.006, 0.0073, &spec));
 }
 
 static void an_undecided_result_answers_only_who_waits_no_longer(void **state)
