@@ -20,6 +20,7 @@
 #   KCAST_POOL_SHARING   transpose conv3x3 stencil5 softmax; with the weights 1 1 2 4; a measurement of each takes so long that its search is
 #                        not held up by the compiler
 #   KCAST_POOL_MINUTE    15 seconds of sharing
+#   KCAST_POOL_JOBS      compilations at once (--compile-jobs); default: the daemon's
 set -u -o pipefail
 cd "$(dirname "$0")/../.."
 . tests/support/until.sh
@@ -54,7 +55,8 @@ start_daemon() { # DEVICES, as in --devices; with a cache that has nothing
     rm -rf "$work/state"
     [ ! -f "$work/kcastd.log" ] || cat "$work/kcastd.log" >>"$work/earlier.log"
     : >"$work/kcastd.log" # where the one before listened is not to be found in it
-    "$bin/kcastd" --parent-death --listen tcp://127.0.0.1:0 --devices "$1" --state "$work/state" 2>"$work/kcastd.log" &
+    "$bin/kcastd" --parent-death --listen tcp://127.0.0.1:0 --devices "$1" --state "$work/state" \
+        ${KCAST_POOL_JOBS:+--compile-jobs="$KCAST_POOL_JOBS"} 2>"$work/kcastd.log" &
     daemon=$!
     within 120 url_or_ended kcastd $daemon
     url=$found
