@@ -11,7 +11,7 @@ set -eu
 run='gcc libc6-dev make binutils libuv1-dev libmsgpack-dev|libmsgpack-c-dev libjansson-dev libsqlite3-dev
      libinih-dev uthash-dev libmbedtls-dev libseccomp-dev libxgboost-dev libcurl4-openssl-dev zlib1g-dev libzstd-dev liblz4-dev
      libncurses-dev'
-test='libcmocka-dev libnng-dev procps python3 python3-venv xz-utils nghttp2-proxy iproute2 nftables'
+test='g++ libcmocka-dev libnng-dev procps python3 python3-venv xz-utils nghttp2-proxy iproute2 nftables'
 ci='clang ?clang-format-14 slurmctld slurmd slurm-client munge systemd dpkg-dev lintian'
 sanitizers=0
 case "${1:-}" in
