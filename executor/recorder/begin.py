@@ -24,6 +24,7 @@ Nothing that this process writes is believed: executor/gpu/record checks it.
 import contextlib
 import ctypes
 import fcntl
+import functools
 import gc
 import importlib.util
 import inspect

@@ -17,7 +17,7 @@ STAND_INS = {
     "tensor": ("torch/extension.h torch/torch.h torch/types.h torch/all.h ATen/ATen.h ATen/Tensor.h ATen/core/Tensor.h ATen/Dispatch.h "
                "ATen/Functions.h ATen/AccumulateType.h ATen/OpMathType.h ATen/core/TensorAccessor.h c10/core/ScalarType.h "
                "c10/core/Device.h c10/core/TensorOptions.h c10/core/Scalar.h c10/util/Exception.h c10/util/ArrayRef.h c10/util/Half.h "
-               "c10/util/BFloat16.h c10/util/Optional.h c10/macros/Macros.h").split(),
+               "c10/util/BFloat16.h c10/util/Optional.h c10/macros/Macros.h torch/python.h pybind11/pybind11.h pybind11/stl.h").split(),
     "cuda": ("ATen/cuda/CUDAContext.h ATen/cuda/CUDAContextLight.h ATen/cuda/Exceptions.h ATen/cuda/CUDAUtils.h ATen/cuda/DeviceUtils.cuh "
              "ATen/cuda/CUDADevice.h ATen/ceil_div.h c10/cuda/CUDAStream.h c10/cuda/CUDAGuard.h c10/cuda/CUDAException.h "
              "c10/cuda/CUDAFunctions.h c10/cuda/CUDAMacros.h torch/cuda.h").split()}
@@ -25,7 +25,8 @@ STAND_INS = {
 # What PyTorch gives nvcc, and the arguments of load_inline that change nothing here.
 NVCC_FLAGS = ["-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
               "-D__CUDA_NO_HALF2_OPERATORS__", "--expt-relaxed-constexpr"]
-NAMED = {"HALVES": r"half|bfloat16", "CUBLAS": r"CUDABlas|cublas"}  # headers of CUDA's that take long, and are parsed where the sources say so
+# Headers that take long, and are parsed where the sources say so.
+NAMED = {"HALVES": r"half|bfloat16", "CUBLAS": r"CUDABlas|cublas", "PYBIND": r"PYBIND11_MODULE|pybind11|\bpy::"}
 NEUTRAL = {"verbose", "with_cuda", "with_pytorch_error_handling", "keep_intermediates", "use_pch", "is_python_module"}
 
 
@@ -183,34 +184,51 @@ class Bridge:
 
     # -- what Python calls --
 
-    def function(self, library, number, name):
-        entry = getattr(library, f"kcast_function_{number}")
-        entry.argtypes, entry.restype = [ctypes.POINTER(Value), ctypes.c_int64], ctypes.c_int
-
-        def call(*arguments):
-            keep, values = [], (Value * max(1, len(arguments)))()
+    def function(self, entry, name, doc, takes_names):
+        def call(*arguments, **named):
+            if named and not takes_names:
+                raise TypeError(f"{name}() takes no argument by its name")
+            keep, values = [], (Value * max(1, len(arguments) + len(named)))()
             try:
-                for value, argument in zip(values, arguments):
+                for value, argument in zip(values, [*arguments, *named.values()]):
                     self.fill(value, argument, keep)
-                if entry(values, len(arguments)) != 0:
+                for value, keyword in zip(values[len(arguments):], named):
+                    keep.append(keyword.encode())
+                    value.keyword = keep[-1]
+                if entry(values, len(arguments) + len(named)) != 0:
                     raise self.thread.__dict__.pop("raised")
                 return self.thread.__dict__.pop("given")
             finally:
                 self.drop(keep + self.thread.__dict__.pop("keep", []))
 
         call.__name__ = call.__qualname__ = name
+        call.__doc__ = doc
         return call
 
     def module(self, path, name, functions):
+        """functions: names, and what they are for; none: the library says which."""
         library = ctypes.CDLL(path)
         library.kcast_open(ctypes.byref(self.host))
         made = types.ModuleType(name)
         made.__file__ = path
-        for number, (function, text) in enumerate(functions.items()):
-            call = self.function(library, number, function)
-            call.__doc__ = text
-            setattr(made, function, call)
+        for number, (function, doc) in enumerate(functions.items()):
+            entry = getattr(library, f"kcast_function_{number}")
+            entry.argtypes, entry.restype = [ctypes.POINTER(Value), ctypes.c_int64], ctypes.c_int
+            setattr(made, function, self.function(entry, function, doc, False))
+        if not functions:
+            self.bound(library, made)
         return made
+
+    def bound(self, library, made):
+        """Adds what PYBIND11_MODULE defines."""
+        count, called, doc, entry = (getattr(library, f"kcast_bound_{what}") for what in ("count", "name", "doc", "call"))
+        count.restype, called.restype, doc.restype, entry.restype = ctypes.c_int64, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int
+        called.argtypes = doc.argtypes = [ctypes.c_int64]
+        entry.argtypes = [ctypes.c_int64, ctypes.POINTER(Value), ctypes.c_int64]
+        library.kcast_bind()
+        for number in range(count()):
+            function = called(number).decode()
+            setattr(made, function, self.function(functools.partial(entry, number), function, doc(number).decode("utf-8", "replace"), True))
 
 
 class Unfit(Exception):
@@ -272,8 +290,8 @@ class Inline:
         text = "\n".join(cpp_sources + cuda_sources)
         if unknown or not options.get("is_python_module", True):
             raise Unfit(f"load_inline is given {', '.join(sorted(unknown)) or 'is_python_module=False'}")
-        if not functions or "PYBIND11_MODULE" in text or "TORCH_LIBRARY" in text:
-            raise Unfit("the sources bind their functions themselves")
+        if bool(functions) == ("PYBIND11_MODULE" in text) or "TORCH_LIBRARY" in text:
+            raise Unfit("the sources bind their functions themselves, and not by PYBIND11_MODULE alone")
         key = repr((name, cpp_sources, cuda_sources, functions, sorted(options.items(), key=str)))
         if key not in self.made:
             try:
@@ -296,7 +314,7 @@ class Inline:
             for path in paths:
                 self.put("include/" + path, f'#include "kcast/{name}.hpp"\n')
         implicit = [[], []] if bare else [["#include <torch/extension.h>"], ["#include <torch/types.h>", "#include <cuda.h>", "#include <cuda_runtime.h>"]]
-        calls = ['#include "kcast/bind.hpp"'] + [f"KCAST_FUNCTION({number}, {name})" for number, name in enumerate(functions)]
+        calls = ['#include "kcast/bind.hpp"', "KCAST_OPEN"] + [f"KCAST_FUNCTION({number}, {name})" for number, name in enumerate(functions)]
         self.put(os.path.join(folder, "main.cpp"), "\n".join(implicit[0] + cpp_sources + calls) + "\n")
         if cuda_sources:
             self.put(os.path.join(folder, "cuda.cu"), "\n".join(implicit[1] + cuda_sources) + "\n")

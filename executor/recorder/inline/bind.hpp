@@ -1,5 +1,5 @@
 // Makes the functions of a candidate callable by the interpreter. The file with their declarations
-// ends with one KCAST_FUNCTION for each.
+// ends with KCAST_OPEN and one KCAST_FUNCTION for each.
 #pragma once
 #include "kcast/tensor.hpp"
 
@@ -255,4 +255,5 @@ int run(const char *name, R (*function)(P...), const Value *values, int64_t coun
     {                                                                                              \
         return kcast::run(#name, &name, values, count);                                            \
     }
-KCAST_EXPORT void kcast_open(const kcast::Host *host) { kcast::host = host; }
+#define KCAST_OPEN                                                                                 \
+    KCAST_EXPORT void kcast_open(const kcast::Host *host) { kcast::host = host; }

@@ -174,6 +174,8 @@ KCAST_SIGN(/, div)
 #undef KCAST_SIGN
 inline Tensor operator+(const Scalar &a, const Tensor &b) { return b.add(a); }
 inline Tensor operator*(const Scalar &a, const Tensor &b) { return b.mul(a); }
+inline Tensor operator-(const Scalar &a, const Tensor &b) { return kcast::ask("rsub", {b, a}); }
+inline Tensor operator/(const Scalar &a, const Tensor &b) { return b.reciprocal().mul(a); }
 inline Tensor operator-(const Tensor &a) { return a.neg(); }
 
 inline optional<Device> device_of(const Tensor &tensor)

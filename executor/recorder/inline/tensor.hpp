@@ -390,3 +390,6 @@ using Dtype = at::ScalarType;
 } // namespace torch
 
 #include "kcast/dispatch.hpp"
+#ifdef KCAST_PYBIND
+#include "kcast/pybind.hpp"
+#endif

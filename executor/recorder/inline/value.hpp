@@ -5,6 +5,8 @@
 // structures. Include nothing here that takes long to parse; that is what these headers are for.
 #pragma once
 #include <cassert>
+#include <cfloat>
+#include <climits>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -7,7 +7,9 @@ F = "torch::Tensor f(torch::Tensor x);"
 BODY = "torch::Tensor f(torch::Tensor x) { return x; }"
 CASES = [
     dict(name="unknown", cpp_sources=F, cuda_sources="torch::Tensor f(torch::Tensor x) { return at::a_function_of_pytorch(x); }", functions=["f"]),
-    dict(name="pybind", cpp_sources=BODY + "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"f\", &f); }"),
+    dict(name="pybind", cpp_sources=BODY + "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"f\", &f, py::call_guard<int>()); }"),
+    dict(name="both", cpp_sources=BODY + "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"f\", &f); }", functions="f"),
+    dict(name="library", cpp_sources=BODY + "\nTORCH_LIBRARY(library, m) { m.def(\"f\", &f); }"),
     dict(name="undefined", cpp_sources=F, functions="f"),
     dict(name="types", cpp_sources="at::Generator g(at::Generator x);", functions="g"),
     dict(name="folder", cpp_sources=BODY, functions="f", build_directory="/nowhere"),

@@ -66,6 +66,14 @@ static void failures_have_their_exceptions_and_tensors_their_lives(void **state)
             "load_inline of errors: compiled without PyTorch's headers, ");
 }
 
+static void sources_may_name_their_functions_themselves(void **state)
+{
+    const struct compiled *compiled = record_file(*state, "bound.py", VERDICT_NONE, "");
+
+    log_has(compiled, "load_inline of in_cpp: compiled without PyTorch's headers, ");
+    log_has(compiled, "load_inline of in_cuda: compiled without PyTorch's headers, ");
+}
+
 static void what_the_headers_lack_is_left_to_pytorch(void **state)
 {
     const struct compiled *compiled = record_file(*state, "others.py", VERDICT_NONE, "");
@@ -74,7 +82,11 @@ static void what_the_headers_lack_is_left_to_pytorch(void **state)
                       "them: ");
     log_has(compiled, "a_function_of_pytorch");
     log_has(compiled, "load_inline of unknown: compiled with PyTorch's own headers, ");
-    log_has(compiled, "the sources bind their functions themselves");
+    log_has(compiled, "load_inline of pybind: PyTorch's own headers are needed");
+    log_has(compiled, "load_inline of both: PyTorch's own headers are needed, because without "
+                      "them: the sources bind their functions themselves");
+    log_has(compiled, "load_inline of library: PyTorch's own headers are needed, because without "
+                      "them: the sources bind their functions themselves");
     log_has(compiled, "load_inline of undefined: PyTorch's own headers are needed, because without "
                       "them: ");
     log_has(compiled, "load_inline is given build_directory");
@@ -112,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_take_and_give_what_they_declare),
         cmocka_unit_test(failures_have_their_exceptions_and_tensors_their_lives),
+        cmocka_unit_test(sources_may_name_their_functions_themselves),
         cmocka_unit_test(what_the_headers_lack_is_left_to_pytorch),
         cmocka_unit_test(what_does_not_compile_has_both_errors),
         cmocka_unit_test(device_code_is_compiled_for_the_target),
