@@ -40,20 +40,6 @@ struct recorder_fixture {
     struct err err;
 };
 
-// An environment of its own for the interpreter, with the stand-ins in it, and one without. In the
-// place of nvcc and of CUDA's runtime there are stand-ins, too.
-static const char recorder_environment[] =
-    "umask 022; /usr/bin/python3 -m venv --without-pip \"$1/env\"\n"
-    "/usr/bin/python3 -m venv --without-pip \"$1/bare\"\n"
-    "cp -R tests/support/fake_torch/* \"$1\"/env/lib/python3*/site-packages/\n"
-    "cp \"$2/capture/libcuda.so.1\" \"$1\"/env/lib/python3*/site-packages/torch/\n"
-    "cp tests/support/fake_nvcc.sh \"$1/env/bin/nvcc\"\n"
-    "cp tests/support/fake_cuda/*.h \"$1/env/include/\"\n"
-    "for name in cuda cuda_runtime; do echo '#include \"cuda_runtime_api.h\"' "
-    ">\"$1/env/include/$name.h\"; done\n"
-    "gcc -shared -fPIC -o \"$1/env/lib/libcudart.so\" tests/support/fake_cuda/runtime.c\n"
-    "chmod 755 \"$1/env/bin/nvcc\"\n";
-
 static inline void recorder_run(const char *const *argv)
 {
     int status = -1;
@@ -105,8 +91,8 @@ static inline int recorder_set_up(void **state)
     char *fakes = gpu_fake_folder();
 
     recorder_init(f);
-    recorder_run((const char *const[]){"/bin/sh", "-ec", recorder_environment, "sh", f->folder,
-                                       fakes, NULL});
+    recorder_run((const char *const[]){"/bin/sh", "tests/support/recorder_environment.sh",
+                                       f->folder, fakes, NULL});
     free(fakes);
     snprintf(f->python, sizeof(f->python), "%s/env/bin/python3", f->folder);
     *state = f;
