@@ -218,7 +218,7 @@ template <class T> class ArrayRef {
     }
     ArrayRef(const std::vector<T> &from) : first(from.data()), count(from.size()) {}
     constexpr ArrayRef(const std::initializer_list<T> &from)
-        : first(from.begin()), count(from.size())
+        : first(std::data(from)), count(from.size())
     {
     }
     template <size_t N> constexpr ArrayRef(const T (&from)[N]) : first(from), count(N) {}
