@@ -78,13 +78,13 @@ namespace pybind11 {
 struct none {};
 
 struct arg : kcast::Parameter {
-    explicit arg(const char *name) : Parameter{name, false, {}} {}
-    template <class T> kcast::Parameter operator=(const T &value) const
+    explicit arg(const char *called) : Parameter{called, false, {}} {}
+    template <class T> kcast::Parameter operator=(const T &given) const
     {
         if constexpr (std::is_same_v<T, none> || std::is_same_v<T, std::nullopt_t>) {
             return {name, true, {}};
         } else {
-            return {name, true, kcast::pack(value)};
+            return {name, true, kcast::pack(given)};
         }
     }
 };

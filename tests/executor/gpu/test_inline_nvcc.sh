@@ -23,8 +23,8 @@ for path in sys.argv[1:]:
 assert len(inline.notes) == len(sys.argv) - 1 > 3, inline.notes
 assert all("compiled without PyTorch's headers" in note for note in inline.notes), inline.notes
 P
-for header in torch/extension.h c10/util/Half.h torch/types.h; do echo "#include <$header>"; done >"$work/all.cpp"
+for header in torch/extension.h c10/util/Half.h torch/types.h pybind11/pybind11.h; do echo "#include <$header>"; done >"$work/all.cpp"
 for bound in 'int64_t f(torch::Tensor x, int y) { return x.size(y); }' '#include "kcast/bind.hpp"' 'KCAST_OPEN' 'KCAST_FUNCTION(0, f)'; do echo "$bound"; done >>"$work/all.cpp"
 for standard in c++17 c++20; do
-    g++ -std=$standard -Wall -Wextra -Wshadow -Werror -I"$work/load_inline/include" -fsyntax-only "$work/all.cpp"
+    g++ -std=$standard -Wall -Wextra -Wshadow -Werror -DKCAST_PYBIND -I"$work/load_inline/include" -fsyntax-only "$work/all.cpp"
 done
