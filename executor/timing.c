@@ -267,13 +267,9 @@ bool timing_is_far_below(const struct timing_rule *rule, double log2_ratio)
     return log2_ratio < to_beat(rule) - TIMING_FAR_BELOW_LOG2;
 }
 
-// Whether the interval says that there is no difference that counts (Schuirmann 1987).
 static bool is_tie(const struct timing_rule *rule, const struct timing_estimate *estimate)
 {
-    double margin = TIE_PRECISIONS * rule->precision_log2;
-
-    return estimate->lo <= 0 && estimate->hi >= 0 && estimate->lo > -margin &&
-           estimate->hi < margin;
+    return verdict_is_tie(estimate->lo, estimate->hi, rule->precision_log2);
 }
 
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate)

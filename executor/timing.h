@@ -142,8 +142,8 @@ bool timing_is_loss(const struct timing_rule *rule, const struct timing_estimate
 bool timing_is_far_below(const struct timing_rule *rule, double log2_ratio);
 // Whether no further look is needed. The interval excludes 0, and with an anchor it lies above the
 // anchor, or shows that it is not beaten by what counts as an improvement
-// (IMPROVEMENT_MARGIN_LOG2); or it lies well below the anchor and is narrow; or it lies round 0
-// within TIE_PRECISIONS times the precision; or it is as narrow as the precision.
+// (IMPROVEMENT_MARGIN_LOG2); or it lies well below the anchor and is narrow; or it is a tie
+// (verdict_is_tie); or it is as narrow as the precision.
 bool timing_decided(const struct timing_rule *rule, const struct timing_estimate *estimate);
 // Returns FASTER, SLOWER, EQUIVALENT or INCONCLUSIVE.
 enum verdict timing_verdict(const struct timing_rule *rule, const struct timing_estimate *estimate);

@@ -5,6 +5,8 @@
 #include "proto/verdict.h"
 #include "common/mem.h"
 
+#define TIE_PRECISIONS 2.0 // a tie reaches no further than this many times the precision
+
 struct verdict_row {
     const char *name;    // in reports and --json
     const char *meaning; // for people
@@ -53,6 +55,13 @@ const char *verdict_meaning(uint64_t verdict)
 bool verdict_is_ratio(uint64_t verdict)
 {
     return verdict_known(verdict) && verdict_table[verdict].ratio;
+}
+
+bool verdict_is_tie(double lo, double hi, double precision_log2)
+{
+    double margin = TIE_PRECISIONS * precision_log2;
+
+    return lo <= 0 && hi >= 0 && lo > -margin && hi < margin;
 }
 
 const char *job_cause_name(uint64_t cause)

@@ -41,9 +41,10 @@ bool verdict_is_ratio(uint64_t verdict);
 // In a search a speedup counts as an improvement from this log2 on, half a percent: for whoever
 // measures, forecasts and decides.
 #define IMPROVEMENT_MARGIN_LOG2 0.0072
-// An interval round 0 that reaches no further than this many times the precision that was asked for
-// is EQUIVALENT: half a percent with the usual precision.
-#define TIE_PRECISIONS 2.0
+// Whether an interval of log2 speedups lies round 0 and within twice the precision that was asked
+// for, half a percent with the usual one: then there is no difference that counts, and the verdict
+// is EQUIVALENT. Method: two one-sided tests (Schuirmann 1987).
+bool verdict_is_tie(double lo, double hi, double precision_log2);
 
 // The role for which a sealed source is compiled. It decides for which cases: a baseline for the
 // benchmark cases only, a candidate for the hidden cases too. A reference has arguments of its own.

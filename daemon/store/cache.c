@@ -41,8 +41,7 @@ bool cache_answers(const struct result *cached, double cached_cap_s, const struc
     if ((e->hi - e->lo) / 2 <= precision || e->lo > 0 || e->hi < 0) {
         return true;
     }
-    if (cached->verdict == VERDICT_EQUIVALENT &&
-        fmax(-e->lo, e->hi) <= TIE_PRECISIONS * precision) {
+    if (cached->verdict == VERDICT_EQUIVALENT && verdict_is_tie(e->lo, e->hi, precision)) {
         return true;
     }
     return cap <= cached_cap_s && precision >= CACHE_PRECISION_LOG2;

@@ -49,9 +49,7 @@ fi
 # An interpreter with the stand-in, as for tests of the recorder.
 cd "$root" || exit 1
 umask 022
-/usr/bin/python3 -m venv --without-pip "$work/env" || exit 1
-cp -R tests/support/fake_torch/torch "$work"/env/lib/python3*/site-packages/
-cp "$build/tests/fake/capture/libcuda.so.1" "$work"/env/lib/python3*/site-packages/torch/
+tests/support/recorder_environment.sh "$work" "$build/tests/fake" || exit 1
 
 mkdir "$work/candidates"
 candidate() { # NAME, then its lines

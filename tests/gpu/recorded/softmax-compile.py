@@ -1,4 +1,4 @@
-# Expected: faster|equivalent|slower|inconclusive
+# Expected: faster|equivalent|slower
 import torch
 
 
