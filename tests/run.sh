@@ -41,7 +41,8 @@ one() {
     {
         if [ "$f" -gt 0 ]; then
             printf 'FAIL %-34s %d passed, %d failed (exit %d, %d s)\n' "$name" "$p" "$f" "$status" $((SECONDS - start))
-            tail -n "${KCAST_TEST_TAIL:-60}" "$log" | sed 's/^/     | /'
+            # Which assertions failed comes first: a sanitizer's report may be longer than what is shown.
+            { grep -a -F -e '[  ERROR   ] ---' -e '[   LINE   ] ---' "$log"; tail -n "${KCAST_TEST_TAIL:-60}" "$log"; } | sed 's/^/     | /'
         else
             printf 'ok   %-34s %d passed%s (%d s)\n' "$name" "$p" "$([ "$s" -gt 0 ] && echo ", $s skipped: $(grep -o 'skipped because.*' "$log" | head -1)")" $((SECONDS - start))
         fi

@@ -16,7 +16,8 @@
 
 #include <cmocka.h>
 
-#define UNTIL_NS (60 * NS_PER_S)
+#define UNTIL_NS (110 * NS_PER_S)
+#define ECC_BEFORE "GPU0.ecc=3\n" // what its memory has had before the daemon starts
 
 struct fixture {
     struct daemon_client *client;
@@ -49,7 +50,7 @@ static int set_up(void **state)
     snprintf(fixture->nvml, 4200, "KCAST_FAKE_NVML=%s/nvml", fixture->client->program.dir);
     snprintf(fixture->libraries, 4200, "LD_LIBRARY_PATH=%s", folder);
     free(folder);
-    write_state(fixture, "count=1\n");
+    write_state(fixture, "count=1\n" ECC_BEFORE);
     fixture->client->real_exec = true;
     fixture->client->option[0] = "--devices=cuda";
     fixture->client->variable[0] = fixture->nvml;
@@ -95,18 +96,20 @@ static void expect(struct daemon_client *client, const char *state, const char *
 
     while (!found) {
         struct status status;
+        char is[32], because[256];
 
         daemon_client_status(client, &status);
         assert_int_equal(status.devices_count, 1);
-        found =
-            strcmp(status.devices[0].state, state) == 0 &&
-            (why[0] == '\0' ? !status.devices[0].reason
-                            : status.devices[0].reason && strstr(status.devices[0].reason, why));
-        if (!found && clock_now_ns(&clock_system) - started_ns > UNTIL_NS) {
-            fail_msg("cuda0 stays %s (%s) and is not %s", status.devices[0].state,
-                     status.devices[0].reason ? status.devices[0].reason : "no reason", state);
-        }
+        const char *reason = status.devices[0].reason;
+        snprintf(is, sizeof(is), "%s", status.devices[0].state);
+        snprintf(because, sizeof(because), "%s", reason ? reason : "");
         message_clear(&status_message, &status);
+        found = strcmp(is, state) == 0 &&
+                (why[0] == '\0' ? because[0] == '\0' : !!strstr(because, why));
+        if (!found && clock_now_ns(&clock_system) - started_ns > UNTIL_NS) {
+            fail_msg("cuda0 stays %s (%s) and is not %s", is, because[0] ? because : "no reason",
+                     state);
+        }
         if (!found) {
             until_look_again(&until, "its state", __FILE__, __LINE__);
         }
@@ -180,10 +183,8 @@ static void memory_errors_put_it_out_of_service(void **state)
     struct fixture *fixture = *state;
 
     need_compiler(fixture);
-    write_state(fixture, "GPU0.ecc=3\n");
-    // The first reading may have been this one: only what is new counts.
-    expect(fixture->client, "ready", "");
     UNTIL(reading(fixture->client, "ecc_uncorrected") == 3);
+    expect(fixture->client, "ready", ""); // only what is new counts
     write_state(fixture, "GPU0.ecc=5\n");
     expect(fixture->client, "quarantined", "5 uncorrected errors, 2 of them new");
 }
