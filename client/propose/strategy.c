@@ -37,7 +37,8 @@ uint64_t strategy_proposed(const struct strategy_view *view)
     uint64_t made = 0;
     size_t point;
     for (uint64_t id = 1; id <= view->run_state->candidate_count; id++) {
-        made += strategy_point(view, id, &point);
+        made += strategy_point(view, id, &point) &&
+                view->run_state->candidate[id - 1].proposed.again == 0;
     }
     return made;
 }

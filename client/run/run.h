@@ -44,7 +44,8 @@
     X(20, TRUSTED, run_trusted, "other forecasts are trusted, or none")                            \
     X(21, LOOKED_BACK, run_looked_back, "trusted candidates were forecast anew")                   \
     X(22, SCREENED, run_screened, "points were compared by forecasts, and the best proposed")      \
-    X(23, ORDERED, run_ordered, "a language model said which proposals go first")
+    X(23, ORDERED, run_ordered, "a language model said which proposals go first")                  \
+    X(24, PUT_OFF, run_put_off, "a compilation that takes long is not waited for")
 
 enum run_event_kind {
 #define X(number, id, message, text) RUN_##id = number,
@@ -71,10 +72,11 @@ enum run_rule {
     RUN_RULE_WORTH = 4,         // policy `threshold` asks whether a candidate is worth its cost now
     RUN_RULE_IGNORANT = 32, // what is chosen when the worker can say nothing of any point is not
                             // asked about again when it has compiled
+    RUN_RULE_PUT_OFF = 64,  // on several devices no batch waits for its slowest compilations
 };
 #define RUN_RULES_NOW                                                                              \
     (RUN_RULE_KEPT_PROMISES | RUN_RULE_HANDED_ON | RUN_RULE_WORTH | RUN_RULE_WAITING |             \
-     RUN_RULE_AHEAD | RUN_RULE_IGNORANT)
+     RUN_RULE_AHEAD | RUN_RULE_IGNORANT | RUN_RULE_PUT_OFF)
 // Why a measurement was made: a decision to measure, an audit, or the replication that a new best
 // needs.
 enum purpose { PURPOSE_SEARCH = 1, PURPOSE_AUDIT = 2, PURPOSE_RECORD = 3 };

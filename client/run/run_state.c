@@ -10,6 +10,7 @@
 #include "client/run/run_extend.h"
 #include "client/run/run_state_asked.h"
 #include "client/run/run_state_end.h"
+#include "client/run/run_state_put_off.h"
 #include "client/run/run_state_time.h"
 #include "client/run/run_state_trust.h"
 #include "common/mem.h"
@@ -129,6 +130,10 @@ static int apply_proposed(struct run_state *run_state, struct run_proposed *even
     if (event->duplicate_of >= event->candidate || event->parent >= event->candidate) {
         return err_set(err, ERR_CORRUPT, "candidate %llu refers to a later one", ID(event));
     }
+    int rc = run_state_check_again(run_state, event, err);
+    if (rc != 0) {
+        return rc;
+    }
     // The array has room for 2^k - 1 candidates and doubles when it is full.
     if ((run_state->candidate_count & (run_state->candidate_count + 1)) == 0) {
         run_state->candidate = xrealloc(run_state->candidate, 2 * run_state->candidate_count + 1,
@@ -136,7 +141,7 @@ static int apply_proposed(struct run_state *run_state, struct run_proposed *even
     }
     run_state->candidate[run_state->candidate_count++] =
         (struct run_state_candidate){.proposed = *event};
-    run_state->considered++;
+    run_state_go_on(run_state);
     run_state_take_waiting(run_state, event);
     *event = (struct run_proposed){0};
     run_state_forget_rounds(run_state); // their batch is proposed
@@ -150,7 +155,7 @@ static int apply_compiled(struct run_state *run_state, struct run_compiled *even
     if (rc != 0) {
         return rc;
     }
-    if (candidate->compiled || candidate->proposed.duplicate_of != 0) {
+    if (candidate->compiled || candidate->proposed.duplicate_of != 0 || candidate->put_off) {
         return err_set(err, ERR_CORRUPT, "candidate %llu is compiled twice", ID(event));
     }
     if (event->duplicate_of >= event->candidate) {
@@ -405,6 +410,8 @@ static int apply_body(struct run_state *run_state, struct run_event *event, stru
         return run_state_apply_looked_back(run_state, event->body, event->at, err);
     case RUN_SCREENED:
         return run_state_apply_screened(run_state, event->body, err);
+    case RUN_PUT_OFF:
+        return run_state_apply_put_off(run_state, event->body, err);
     case RUN_ORDERED:
         return run_state_apply_ordered(run_state, event->body, event->at, err);
     case RUN_SURVEYED:

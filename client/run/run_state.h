@@ -22,6 +22,8 @@ struct run_state_candidate {
     struct result *record;        // replication, measured in a fresh process; NULL until then
     bool barred;                  // it ran unsealed, which this search accepts for no record
     bool given_up;                // the daemon gave the job up, so there is no result
+    bool put_off; // its compilation is not waited for; proposed.duplicate_of is the candidate that
+                  // goes on in its stead, once there is one
     double drawn_before; // probability of having been drawn as an audit at an end before the last
                          // extension; 0: it was not drawn then
     uint64_t measured_order; // its place among first measurements, from 1; 0: not measured
@@ -107,13 +109,14 @@ struct run_state {
     double play_off_seconds;          // device seconds of its games
     struct run_played_off played_off; // zeroed before it has ended
     bool has_played_off;              // it has ended
-    uint64_t considered;              // candidates proposed, duplicates included
-    uint64_t compiled_ok;             // candidates that compiled
-    uint64_t compile_failed;          // candidates that did not compile
-    uint64_t forecasts;               // forecasts that were made
-    uint64_t proposals;               // candidates that language models wrote
-    uint64_t known;                   // of these, the ones whose source existed already
-    struct run_state_ask *ask;        // in order
+    uint64_t considered;  // candidates proposed, duplicates included, those that go on in the stead
+                          // of others not
+    uint64_t compiled_ok; // candidates that compiled
+    uint64_t compile_failed;   // candidates that did not compile
+    uint64_t forecasts;        // forecasts that were made
+    uint64_t proposals;        // candidates that language models wrote
+    uint64_t known;            // of these, the ones whose source existed already
+    struct run_state_ask *ask; // in order
     size_t ask_count;
     struct run_state_asking {
         bool over;                 // the generator brings nothing new any more; others go on

@@ -17,7 +17,9 @@
 //                full. The requests follow from the same outcomes, so a search that was killed asks
 //                the same again, and the worker, which remembers, answers the same.
 //   compiled     Recorded in the order of candidates, in whatever order the answers come, so that
-//                "the same object as candidate 17" always names the earlier one.
+//                "the same object as candidate 17" always names the earlier one. On several devices
+//                one that takes much longer than those behind it is put off instead
+//                (pipeline_put_off.c).
 //   forecast(k)  One request and one transaction. Waits until batch k is compiled, batch k - 1 has
 //                its forecasts, and the worker has been told the outcomes of batches up to seen(k)
 //                and of no others: telling batch j waits for the forecasts of all batches that do
@@ -50,6 +52,7 @@
 #include "client/search/pipeline.h"
 
 #include "client/search/job_times.h"
+#include "client/search/pipeline_put_off.h"
 #include "client/search/pipeline_state.h"
 #include "common/mem.h"
 #include <math.h>
@@ -337,6 +340,7 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
             pipeline_submit_measure(p, id);
         }
     }
+    pipeline_remember_late(p);
     *ret = p;
     int rc = p->asks ? pipeline_remember_sources(p, err) : 0;
     return rc == 0 ? read_warm(p, err) : rc;
@@ -374,6 +378,7 @@ void pipeline_free(struct pipeline *p)
     problem_free(p->problem);
     warm_free(p->warm);
     free(p->past_end);
+    free(p->late);
     free(p->exhausted);
     free(p->stop);
     free(p);

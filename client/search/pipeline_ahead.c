@@ -29,7 +29,7 @@ static const struct compiled *compiled_of(const struct pipeline *p, uint64_t id)
 static bool is_out(const struct pipeline *p, uint64_t id)
 {
     const struct compiled *compiled = compiled_of(p, id);
-    return candidate_of(p, id)->proposed.duplicate_of != 0 ||
+    return candidate_of(p, id)->proposed.duplicate_of != 0 || candidate_of(p, id)->put_off ||
            candidate_of(p, id)->object_duplicate_of != 0 ||
            (compiled && compiled->verdict != VERDICT_NONE);
 }

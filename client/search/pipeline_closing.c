@@ -71,7 +71,7 @@ static uint64_t affordable(const struct pipeline *p, uint64_t due)
 
 static uint64_t points_left(const struct pipeline *p)
 {
-    uint64_t max = p->run_state->started.candidates_max, count = p->run_state->candidate_count;
+    uint64_t max = p->run_state->started.candidates_max, count = p->run_state->considered;
     return max == 0 ? UINT64_MAX : max > count ? max - count : 0;
 }
 

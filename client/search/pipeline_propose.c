@@ -1,5 +1,6 @@
 // Proposes and compiles: checks limits, stores sources in the run file, records the compile jail's
 // answers in order.
+#include "client/search/pipeline_put_off.h"
 #include "client/search/pipeline_state.h"
 
 #include "common/mem.h"
@@ -66,11 +67,11 @@ char *spent_limit(const struct pipeline *p, const struct spent *spent)
     return NULL;
 }
 
-// Why there is no next batch, malloc'd; NULL when there is one, of *ret_want candidates.
+// Why there is no next batch, malloc'd; NULL when there is one, with *ret_want new candidates.
 static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t *ret_want)
 {
     const struct run_started *started = &p->run_state->started;
-    uint64_t count = p->run_state->candidate_count;
+    uint64_t count = p->run_state->candidate_count, considered = p->run_state->considered;
     uint64_t visible = pipeline_proposal_visible(p, batch);
     struct spent spent = spent_count(p, visible, visible);
     uint64_t max = started->candidates_max, audits = 0;
@@ -79,10 +80,10 @@ static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t 
     }
     max = max > audits ? max - audits : max;
     *ret_want = batch_end(p, batch) - batch_end(p, batch - 1);
-    if (started->candidates_max != 0 && count + *ret_want > max) {
-        *ret_want = max > count ? max - count : 0;
+    if (started->candidates_max != 0 && considered + *ret_want > max) {
+        *ret_want = max > considered ? max - considered : 0;
     }
-    if (*ret_want == 0) {
+    if (*ret_want == 0 && p->late_count == 0) {
         return xasprintf("%llu candidates considered", (unsigned long long)started->candidates_max);
     }
     if (count != batch_end(p, batch - 1)) {
@@ -97,7 +98,8 @@ void pipeline_submit_compile(struct pipeline *p, uint64_t id)
 {
     struct job_spec spec;
     pipeline_job_spec(p, id, JOB_COMPILE, &spec);
-    pipeline_submit(p, 'c', id, &spec, id, on_compiled);
+    uint64_t first = pipeline_compilation(p, id);
+    pipeline_submit(p, 'c', first, &spec, first, on_compiled);
 }
 
 int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event, const void *source,
@@ -107,8 +109,9 @@ int pipeline_record_proposal(struct pipeline *p, struct run_proposed *event, con
     if (rc == 0) {
         uint64_t id = event->candidate;
         struct digest digest = event->source;
-        event->duplicate_of = pipeline_find_first(p->source, &digest);
-        if (p->policy->screens && !p->forecasts->absent && event->params_count == 0) {
+        event->duplicate_of = event->again != 0 ? 0 : pipeline_find_first(p->source, &digest);
+        if (p->policy->screens && !p->forecasts->absent && event->params_count == 0 &&
+            event->again == 0) {
             event->source_facts_count = source_facts(source, len, p->problem, &event->source_facts);
         }
         pipeline_add_first(&p->source, &digest, id);
@@ -133,15 +136,58 @@ void pipeline_track_candidates(struct pipeline *p)
     }
 }
 
-// Records a batch for which the worker need not be asked.
+// Candidates of a batch that is full.
+static uint64_t room_of(const struct pipeline *p, uint64_t batch)
+{
+    return batch_end(p, batch) - batch_end(p, batch - 1);
+}
+
+static uint64_t planned(const struct plan *plan)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < plan->parts; i++) {
+        count += plan->part[i].count;
+    }
+    return count;
+}
+
+// Has the plan give no more candidates than this, fewer of its last parts.
+static void shorten(struct plan *plan, uint64_t most)
+{
+    for (size_t i = 0; i < plan->parts; i++) {
+        plan->part[i].count = plan->part[i].count < most ? plan->part[i].count : most;
+        most -= plan->part[i].count;
+    }
+}
+
+// Records a batch for which the worker need not be asked: what was put off and has compiled, and as
+// much of the plan as there is room for.
 static int record_batch(struct pipeline *p, uint64_t batch, const struct plan *plan,
                         struct err *err)
 {
+    struct plan rest = *plan;
+    uint64_t late = 0;
     int rc = run_begin(p->run, err);
     if (rc == 0) {
-        rc = pipeline_record_plan(p, batch, plan, err);
+        rc = pipeline_record_late(p, room_of(p, batch), &late, err);
+        shorten(&rest, room_of(p, batch) - late);
     }
+    if (rc == 0) {
+        rc = pipeline_record_plan(p, batch, &rest, err);
+    }
+    p->filling = false;
     return pipeline_commit(p, rc, err);
+}
+
+// Plans a batch of up to `want` new candidates beside those that were put off and have compiled.
+// Returns false when it has to wait: it would not be full, and others are still being compiled.
+static bool plan_batch(struct pipeline *p, uint64_t batch, uint64_t want, struct plan *ret)
+{
+    uint64_t room = room_of(p, batch), late = pipeline_late_compiled(p);
+    room -= late < room ? late : room;
+    pipeline_plan(p, batch, want < room ? want : room, true, ret);
+    p->filling = planned(ret) < room;
+    return !p->filling || late == p->late_count;
 }
 
 // Begins the next batch. *ret_recorded: its candidates are in the log, or there are none. Otherwise
@@ -150,8 +196,10 @@ static int begin_batch(struct pipeline *p, uint64_t batch, uint64_t want, bool *
                        struct err *err)
 {
     struct plan plan;
-    pipeline_plan(p, batch, want, true, &plan);
     *ret_recorded = false;
+    if (!plan_batch(p, batch, want, &plan)) {
+        return 0;
+    }
     if (plan.parts > 0 && p->generator[plan.part[plan.parts - 1].generator]->asks) {
         return pipeline_ask(p, batch, &plan, err); // the log may have all answers
     }
@@ -162,7 +210,7 @@ static int begin_batch(struct pipeline *p, uint64_t batch, uint64_t want, bool *
         return 0;
     }
     *ret_recorded = true;
-    if (plan.parts == 0) {
+    if (plan.parts == 0 && p->late_count == 0) {
         p->exhausted = pipeline_exhausted_reason(p);
         return 0;
     }
@@ -186,7 +234,7 @@ static int record_or_begin(struct pipeline *p, uint64_t batch, bool *ret_recorde
     }
     if (p->screening.under_way) {
         int rc = 0;
-        if (pipeline_screening_pays(p)) {
+        if (p->late_count > 0 || pipeline_screening_pays(p)) {
             rc = record_batch(p, batch, &p->screening.plan, err);
         } else {
             p->exhausted =
@@ -197,7 +245,11 @@ static int record_or_begin(struct pipeline *p, uint64_t batch, bool *ret_recorde
         return rc;
     }
     p->exhausted = check_exhausted(p, batch, &want);
-    return p->exhausted ? 0 : begin_batch(p, batch, want, ret_recorded, err);
+    if (p->exhausted) {
+        pipeline_drop_late(p);
+        return 0;
+    }
+    return begin_batch(p, batch, want, ret_recorded, err);
 }
 
 static bool is_asking(const struct pipeline *p)
@@ -227,7 +279,7 @@ int pipeline_propose(struct pipeline *p, bool *progress, struct err *err)
     *progress = true;
     pipeline_track_candidates(p);
     for (uint64_t id = batch_first(p, batch); id <= p->run_state->candidate_count; id++) {
-        if (candidate_of(p, id)->proposed.duplicate_of == 0) {
+        if (candidate_of(p, id)->proposed.duplicate_of == 0 && !p->candidate_jobs[id - 1].answer) {
             pipeline_submit_compile(p, id);
         }
     }
@@ -244,7 +296,7 @@ static void on_compiled(void *owner, uint64_t id, struct job_ref ref, struct job
         pipeline_job_failed(p, 'c', id, error);
         return;
     }
-    struct candidate_jobs *jobs = &p->candidate_jobs[id - 1];
+    struct candidate_jobs *jobs = &p->candidate_jobs[pipeline_compilation_for(p, id) - 1];
     jobs->job = ref;
     jobs->times = pipeline_times(p, id, info);
     jobs->answer = info->compiled;
@@ -267,10 +319,11 @@ void pipeline_drop_compilations(struct pipeline *p)
         jobs->dropped = !candidate->compiled && candidate->proposed.duplicate_of == 0;
         if (jobs->dropped) {
             char key[PIPELINE_KEY_MAX];
-            pipeline_key('c', id, key);
+            pipeline_key('c', pipeline_compilation(p, id), key);
             p->jobs->cancel(p->jobs, key); // does nothing for one whose answer is there
         }
     }
+    pipeline_drop_late(p);
 }
 
 // Records the compilations that have arrived, in the order of candidates.
@@ -282,13 +335,17 @@ int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err
     for (id = first; rc == 0 && id <= p->run_state->candidate_count; id++) {
         struct candidate_jobs *jobs = &p->candidate_jobs[id - 1];
         if (!candidate_of(p, id)->compiled && candidate_of(p, id)->proposed.duplicate_of == 0 &&
-            !jobs->dropped) {
-            if (!jobs->answer) {
+            !jobs->dropped && !candidate_of(p, id)->put_off) {
+            if (!jobs->answer && !pipeline_puts_off(p, id)) {
                 break;
             }
             if (!any) {
                 rc = run_begin(p->run, err);
                 any = true;
+            }
+            if (!jobs->answer) {
+                rc = rc == 0 ? pipeline_put_off(p, id, err) : rc;
+                continue;
             }
             struct run_compiled event = {
                 .candidate = id, .compiled = jobs->answer, .times = jobs->times};
@@ -312,7 +369,8 @@ int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err
         *progress = true;
         p->compiled = id - 1;
         for (uint64_t i = first; i < id; i++) {
-            if (p->candidate_jobs[i - 1].job.job != 0 && !p->candidate_jobs[i - 1].dropped) {
+            const struct candidate_jobs *jobs = &p->candidate_jobs[i - 1];
+            if (jobs->job.job != 0 && !jobs->dropped && !candidate_of(p, i)->put_off) {
                 p->jobs->ack(p->jobs, p->candidate_jobs[i - 1].job);
             }
         }

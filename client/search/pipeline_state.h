@@ -157,6 +157,9 @@ struct pipeline {
     uint64_t past;           // batches before the last extension; the next one begins after them
     struct candidate_jobs *candidate_jobs; // entry i is of candidate i + 1
     size_t candidate_jobs_count;
+    uint64_t *late;            // candidates that were put off and have not come again; owned
+    size_t late_count;         // of these
+    bool filling;              // the batch that is begun has the last candidates there are
     struct first_seen *source; // uthash, by the digest of the source
     struct first_seen *object; // uthash, by the digest of the object
     struct first_seen

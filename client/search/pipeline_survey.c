@@ -98,7 +98,7 @@ static void add_candidates(const struct pipeline *p, struct survey *survey)
 {
     uint64_t reached = last_reached(p), searched = searched_count(p);
     for (uint64_t id = 1; id <= p->run_state->candidate_count; id++) {
-        bool counts = id <= reached || id > searched;
+        bool counts = (id <= reached || id > searched) && !candidate_of(p, id)->put_off;
         struct surveyed_item *item =
             is_unmeasured(candidate_of(p, id), counts) ? add_item(survey) : NULL;
         if (item) {

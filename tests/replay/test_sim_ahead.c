@@ -132,9 +132,59 @@ static void the_earlier_of_two_with_one_object_stands_for_both(void **state)
     tear_down(f);
 }
 
+// Searches the whole space on four devices; where this point is one of the space's, its compilation
+// is slow.
+static struct fixture *search_on_four(size_t slow)
+{
+    struct fixture *f = set_up_with(4, 64);
+    struct space space = toy_space();
+    recorded_space_free(f->recorded);
+    if (slow < TOY_POINTS) {
+        space.candidate[slow].compiled->seconds = SLOW;
+    }
+    assert_int_equal(recorded_space_create(&f->recorded, &space, "toy", NULL), 0);
+    f->config.recorded = f->recorded;
+    f->config.strategy = "greedy";
+    f->config.policy = "rank";
+    f->config.forecaster = SIM_FORECASTER_STATIC;
+    f->config.batch = 4;
+    f->config.wide = 5;
+    f->config.lag = 16;
+    f->config.devices = 4;
+    f->config.trust_by_skill = true;
+    f->config.rules = RUN_RULES_NOW;
+    start(f);
+    return f;
+}
+
+// The first candidate compiles until long after all others are measured: it is put off, and comes
+// again in the last batch.
+static void on_several_devices_a_slow_compilation_holds_up_nobody(void **state)
+{
+    (void)state;
+    struct fixture *even = search_on_four(TOY_POINTS);
+    double seconds = outcome_of(even).seconds;
+    struct fixture *slow = search_on_four(point_of(even, 1));
+    assert_true(outcome_of(slow).seconds < SLOW + seconds / 4);
+    const struct run_state *run_state = sim_search_run_state(slow->search);
+    assert_int_equal(sim_search_run_state(even->search)->candidate_count, TOY_POINTS);
+    assert_int_equal(run_state->considered, TOY_POINTS);
+    assert_int_equal(run_state->candidate_count, TOY_POINTS + 1);
+    const struct run_state_candidate *first = &run_state->candidate[0];
+    assert_true(first->put_off && !first->compiled && !first->result);
+    assert_true(first->proposed.duplicate_of > TOY_POINTS - 5); // in the last batch
+    const struct run_state_candidate *again =
+        &run_state->candidate[first->proposed.duplicate_of - 1];
+    assert_int_equal(again->proposed.again, 1);
+    assert_true(again->compiled && again->compiled->seconds == SLOW);
+    tear_down(even);
+    tear_down(slow);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(on_several_devices_a_slow_compilation_holds_up_nobody),
         cmocka_unit_test(one_slow_compilation_holds_up_its_own_candidate),
         cmocka_unit_test(a_limit_is_kept_whatever_compiles_first),
         cmocka_unit_test(the_earlier_of_two_with_one_object_stands_for_both),

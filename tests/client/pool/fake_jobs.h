@@ -48,6 +48,8 @@ struct fake_behaviour {
     uint64_t compile_slots; // 0: it does not say
     uint64_t measure_ms;    // that a measurement takes longer than a compilation
     uint64_t compiles;      // compilations of later candidates of a search never end; 0: all do
+    uint64_t slow;          // the compilation of this candidate waits until slow_after others have
+    uint64_t slow_after;    // ended; 0: of none
 };
 
 struct fake_blob {
@@ -79,8 +81,9 @@ struct fake {
     struct fake_blob *blob;
     struct fake_job *job; // by key
     struct fake_wait wait[32];
-    uint64_t jobs;    // number of jobs that ran
-    char *told[4096]; // keys of the outcomes that the worker was told
+    uint64_t jobs;     // number of jobs that ran
+    uint64_t compiled; // of these, compilations that have ended
+    char *told[4096];  // keys of the outcomes that the worker was told
     size_t told_count;
     size_t first_told[FAKE_ASKED_MAX]; // outcomes at a candidate's first forecast, and 1; 0: none
     uint64_t asked[4096];              // numbers of requests for candidates
@@ -293,11 +296,26 @@ static inline void fake_wake(struct fake *fake)
     }
 }
 
+// The number of the candidate whose job has this key, a letter and the number.
+static inline uint64_t fake_candidate(const char *key)
+{
+    return strtoull(key + 1, NULL, 10);
+}
+
+// Ends a job, and the compilation that waits until so many others have ended.
 static inline void fake_on_done(uv_timer_t *timer)
 {
     struct fake_job *job = timer->data;
+    struct fake *fake = job->fake;
     job->done = true;
-    fake_wake(job->fake);
+    fake->compiled += job->spec.kind == JOB_COMPILE;
+    for (job = fake->job; job && fake->compiled == fake->behaviour.slow_after; job = job->hh.next) {
+        if (job->spec.kind == JOB_COMPILE && !job->done &&
+            fake_candidate(strchr(job->key, '\n') + 1) == fake->behaviour.slow) {
+            uv_timer_start(&job->timer, fake_on_done, 0, 0);
+        }
+    }
+    fake_wake(fake);
 }
 
 static inline void fake_on_wait_over(uv_timer_t *timer)
@@ -339,10 +357,12 @@ static inline enum job_state fake_state(const struct fake_job *job)
     return job->cancelled ? JOB_CANCELLED : job->done ? JOB_DONE : JOB_QUEUED;
 }
 
-// Whether the compilation with this key, c<number of the candidate>, comes to an end.
+// Whether the compilation with this key comes to an end by itself.
 static inline bool fake_compiles(const struct fake *fake, const char *key)
 {
-    return fake->behaviour.compiles == 0 || strtoull(key + 1, NULL, 10) <= fake->behaviour.compiles;
+    uint64_t id = fake_candidate(key);
+    bool waits = id == fake->behaviour.slow && fake->compiled < fake->behaviour.slow_after;
+    return (fake->behaviour.compiles == 0 || id <= fake->behaviour.compiles) && !(id > 0 && waits);
 }
 
 static inline void fake_submit(struct fake *fake, struct exchange *exchange,
