@@ -64,7 +64,7 @@ void allocation_shares(const struct run_state *run_state, uint64_t last, size_t 
         const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
         if (candidate->proposed.generator < count) {
             struct allocation_share *share = &ret[candidate->proposed.generator];
-            share->considered++;
+            share->considered += !run_state_is_replaced(candidate);
             share->measured += candidate->result ? 1 : 0;
             share->improvements += gain[id - 1] > 0;
             share->gain_log2 += gain[id - 1];

@@ -193,7 +193,7 @@ static void add_progress(struct report *report)
     report->progress_count = 1;
     struct report_progress now = {0, 0};
     for (size_t i = 0; i < run_state->candidate_count; i++) {
-        now.considered++;
+        now.considered += !run_state_is_replaced(&run_state->candidate[i]);
         now.measured += run_state->candidate[i].result ? 1 : 0;
         report->progress[report->progress_count++] = now;
     }
@@ -256,7 +256,7 @@ static void count_fates(struct report *report)
         run_state->session.sandbox && strcmp(run_state->session.sandbox, "off") == 0;
     for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct run_state_candidate *candidate = &run_state->candidate[i];
-        report->fate_count[report_fate_of(candidate)]++;
+        report->fate_count[report_fate_of(candidate)] += !run_state_is_replaced(candidate);
         count_result(report, candidate->result);
         count_result(report, candidate->record);
         const struct compiled *compiled = candidate->compiled;

@@ -141,7 +141,7 @@ struct report {
     size_t step_count;                // at least 1
     struct report_measured *measured; // owned; in order of measuring
     size_t measured_count;
-    struct report_progress *progress; // owned; (0, 0), then one for each considered candidate
+    struct report_progress *progress; // owned; (0, 0), then one for each candidate
     size_t progress_count;            // at least 1
     struct report_pair *pair;
     size_t pair_count;

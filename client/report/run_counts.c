@@ -47,11 +47,13 @@ static enum run_count_row row_of(const struct run_state_candidate *candidate)
 
 struct run_counts run_counts_of(const struct run_state *run_state)
 {
-    struct run_counts counts = {.considered = run_state->candidate_count,
-                                .waiting = run_state->waiting_count,
-                                .saving = NAN};
+    struct run_counts counts = {
+        .considered = run_state->considered, .waiting = run_state->waiting_count, .saving = NAN};
     for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct run_proposed *proposed = &run_state->candidate[i].proposed;
+        if (run_state_is_replaced(&run_state->candidate[i])) {
+            continue;
+        }
         uint64_t points = proposed->draw == 0 ? proposed->screened : 0;
         counts.row[row_of(&run_state->candidate[i])]++;
         counts.screened += points > 0;

@@ -186,6 +186,8 @@ const struct run_trusted *run_state_trust(const struct run_state *run_state,
                                           const char *forecaster);
 // The device seconds that a result is charged; 0 for NULL and for an answer from a cache.
 double run_state_held_seconds(const struct result *result);
+// Whether the candidate was put off and another one goes on in its stead, which counts for both.
+bool run_state_is_replaced(const struct run_state_candidate *candidate);
 // The incumbent; NULL without one.
 const struct run_state_candidate *run_state_best(const struct run_state *run_state);
 // The incumbent among candidates 1 … last; NULL without one.

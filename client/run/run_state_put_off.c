@@ -5,6 +5,11 @@ static struct run_state_candidate *find(const struct run_state *run_state, uint6
     return id >= 1 && id <= run_state->candidate_count ? &run_state->candidate[id - 1] : NULL;
 }
 
+bool run_state_is_replaced(const struct run_state_candidate *candidate)
+{
+    return candidate->put_off && candidate->proposed.duplicate_of != 0;
+}
+
 int run_state_apply_put_off(struct run_state *run_state, const struct run_put_off *event,
                             struct err *err)
 {

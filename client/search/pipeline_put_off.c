@@ -72,9 +72,7 @@ uint64_t pipeline_compilation(const struct pipeline *p, uint64_t id)
 uint64_t pipeline_compilation_for(const struct pipeline *p, uint64_t id)
 {
     const struct run_state_candidate *candidate = candidate_of(p, id);
-    return candidate->put_off && candidate->proposed.duplicate_of != 0
-               ? candidate->proposed.duplicate_of
-               : id;
+    return run_state_is_replaced(candidate) ? candidate->proposed.duplicate_of : id;
 }
 
 uint64_t pipeline_late_compiled(const struct pipeline *p)

@@ -1,6 +1,7 @@
 // Searches in which one compilation takes much longer than the others: it is put off, and comes
 // again when it has ended. The daemon ends it only when others have ended, so that it depends on no
 // clock what is put off.
+#include "client/report/run_counts.h"
 #include "tests/client/search/search_fixture.h"
 
 static const struct fake_behaviour one_is_slow = {
@@ -28,8 +29,14 @@ static void serve_as(struct fixture *f, const struct fake_behaviour *behaviour)
 // twice. Returns how many candidates were put off and have come again.
 static uint64_t check_run(const struct run_state *run_state)
 {
-    uint64_t again = 0;
+    uint64_t again = 0, rows = 0;
+    struct run_counts counts = run_counts_of(run_state);
     assert_true(run_state->finished);
+    for (enum run_count_row row = 0; row < RUN_COUNT_ROW_COUNT; row++) {
+        rows += counts.row[row];
+    }
+    assert_int_equal(counts.considered, run_state->considered);
+    assert_int_equal(rows, counts.considered);
     for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct run_state_candidate *candidate = &run_state->candidate[i];
         const struct run_proposed *proposed = &candidate->proposed;
