@@ -67,6 +67,12 @@ char *spent_limit(const struct pipeline *p, const struct spent *spent)
     return NULL;
 }
 
+// Candidates of a batch that is full.
+static uint64_t room_of(const struct pipeline *p, uint64_t batch)
+{
+    return batch_end(p, batch) - batch_end(p, batch - 1);
+}
+
 // Why there is no next batch, malloc'd; NULL when there is one, with *ret_want new candidates.
 static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t *ret_want)
 {
@@ -79,7 +85,7 @@ static char *check_exhausted(const struct pipeline *p, uint64_t batch, uint64_t 
         audits = pipeline_audits_due(p, &spent);
     }
     max = max > audits ? max - audits : max;
-    *ret_want = batch_end(p, batch) - batch_end(p, batch - 1);
+    *ret_want = room_of(p, batch);
     if (started->candidates_max != 0 && considered + *ret_want > max) {
         *ret_want = max > considered ? max - considered : 0;
     }
@@ -134,12 +140,6 @@ void pipeline_track_candidates(struct pipeline *p)
                (count - p->candidate_jobs_count) * sizeof(*p->candidate_jobs));
         p->candidate_jobs_count = count;
     }
-}
-
-// Candidates of a batch that is full.
-static uint64_t room_of(const struct pipeline *p, uint64_t batch)
-{
-    return batch_end(p, batch) - batch_end(p, batch - 1);
 }
 
 static uint64_t planned(const struct plan *plan)
@@ -311,16 +311,20 @@ static void on_compiled(void *owner, uint64_t id, struct job_ref ref, struct job
     }
 }
 
+void pipeline_drop_compilation(struct pipeline *p, uint64_t id)
+{
+    char key[PIPELINE_KEY_MAX];
+    p->candidate_jobs[id - 1].dropped = true;
+    pipeline_key('c', pipeline_compilation(p, id), key);
+    p->jobs->cancel(p->jobs, key); // does nothing for one whose answer is there
+}
+
 void pipeline_drop_compilations(struct pipeline *p)
 {
     for (uint64_t id = batch_last(p, p->decided) + 1; id <= p->run_state->candidate_count; id++) {
         const struct run_state_candidate *candidate = candidate_of(p, id);
-        struct candidate_jobs *jobs = &p->candidate_jobs[id - 1];
-        jobs->dropped = !candidate->compiled && candidate->proposed.duplicate_of == 0;
-        if (jobs->dropped) {
-            char key[PIPELINE_KEY_MAX];
-            pipeline_key('c', pipeline_compilation(p, id), key);
-            p->jobs->cancel(p->jobs, key); // does nothing for one whose answer is there
+        if (!candidate->compiled && candidate->proposed.duplicate_of == 0) {
+            pipeline_drop_compilation(p, id);
         }
     }
     pipeline_drop_late(p);
@@ -371,7 +375,7 @@ int pipeline_record_compiled(struct pipeline *p, bool *progress, struct err *err
         for (uint64_t i = first; i < id; i++) {
             const struct candidate_jobs *jobs = &p->candidate_jobs[i - 1];
             if (jobs->job.job != 0 && !jobs->dropped && !candidate_of(p, i)->put_off) {
-                p->jobs->ack(p->jobs, p->candidate_jobs[i - 1].job);
+                p->jobs->ack(p->jobs, jobs->job);
             }
         }
     }

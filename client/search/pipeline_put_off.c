@@ -2,11 +2,11 @@
 //
 // Some compilations take many times as long as most others. Since outcomes are seen batch by batch,
 // one of them would hold up all batches that are to see its own, and with them devices of which
-// there are several. So when enough of the candidates behind it have compiled, the candidate
-// is put off: its batch goes on without it. When it has compiled its source is proposed again, as
-// the first of the next batch, in which nothing has to be compiled any more. Both are events, so
-// that what follows from them follows from the log; which candidates are put off depends on how
-// long compilations take, like the outcomes of measurements.
+// there are several. So when enough of the candidates behind it have compiled, the candidate is put
+// off: its batch goes on without it. When it has compiled its source is proposed again, as the
+// first of the next batch, in which nothing has to be compiled any more. Both are events, so that
+// what follows from them follows from the log; which candidates are put off depends on how long
+// compilations take, like the outcomes of measurements.
 //
 // At the end of a search all are waited for: a batch that is not full is proposed only when none is
 // left to come. Only a limit on what is used ends a search without them.
@@ -41,24 +41,28 @@ bool pipeline_puts_off(const struct pipeline *p, uint64_t id)
     return behind >= PUT_OFF_LEAST && (double)behind >= enough;
 }
 
+static void add_late(struct pipeline *p, uint64_t id)
+{
+    p->late = xrealloc(p->late, p->late_count + 1, sizeof(*p->late));
+    p->late[p->late_count++] = id;
+}
+
 int pipeline_put_off(struct pipeline *p, uint64_t id, struct err *err)
 {
     struct run_put_off event = {.candidate = id};
     int rc = pipeline_append(p, RUN_PUT_OFF, &event, err);
     if (rc == 0) {
-        p->late = xrealloc(p->late, p->late_count + 1, sizeof(*p->late));
-        p->late[p->late_count++] = id;
+        add_late(p, id);
     }
     return rc;
 }
 
 void pipeline_remember_late(struct pipeline *p)
 {
-    for (uint64_t id = 1; id <= p->run_state->candidate_count; id++) {
+    for (uint64_t id = 1; id <= p->run_state->candidate_count && !p->stop; id++) {
         const struct run_state_candidate *candidate = candidate_of(p, id);
-        if (candidate->put_off && candidate->proposed.duplicate_of == 0 && !p->stop) {
-            p->late = xrealloc(p->late, p->late_count + 1, sizeof(*p->late));
-            p->late[p->late_count++] = id;
+        if (candidate->put_off && !run_state_is_replaced(candidate)) {
+            add_late(p, id);
         }
     }
 }
@@ -133,10 +137,7 @@ int pipeline_record_late(struct pipeline *p, uint64_t most, uint64_t *ret, struc
 void pipeline_drop_late(struct pipeline *p)
 {
     for (size_t i = 0; i < p->late_count; i++) {
-        char key[PIPELINE_KEY_MAX];
-        p->candidate_jobs[p->late[i] - 1].dropped = true;
-        pipeline_key('c', p->late[i], key);
-        p->jobs->cancel(p->jobs, key); // does nothing for one whose answer is there
+        pipeline_drop_compilation(p, p->late[i]);
     }
     p->late_count = 0;
 }

@@ -288,6 +288,8 @@ void pipeline_job_failed(struct pipeline *p, char letter, uint64_t id, const str
 
 MUST_CHECK int pipeline_propose(struct pipeline *p, bool *progress, struct err *err);
 void pipeline_submit_compile(struct pipeline *p, uint64_t id);
+// Waits for the candidate's compilation no longer, and cancels it.
+void pipeline_drop_compilation(struct pipeline *p, uint64_t id);
 // Drops the compilations of candidates that no batch up to the last decided one has, once nothing
 // more is decided.
 void pipeline_drop_compilations(struct pipeline *p);

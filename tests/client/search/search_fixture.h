@@ -59,6 +59,13 @@ static inline int tear_down(void **state)
     return rc;
 }
 
+// Has another daemon and worker serve from now on, which know of no job.
+static inline void serve_as(struct fixture *f, const struct fake_behaviour *behaviour)
+{
+    fake_stop(&f->fake);
+    fake_start_as(&f->fake, 7, own_url(), behaviour);
+}
+
 static inline char *read_text(const char *path)
 {
     struct bytes data;

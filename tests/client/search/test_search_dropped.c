@@ -5,12 +5,6 @@
 
 static const struct fake_behaviour endless = {.compiles = 12};
 
-static void serve_as(struct fixture *f, const struct fake_behaviour *behaviour)
-{
-    fake_stop(&f->fake);
-    fake_start_as(&f->fake, 7, own_url(), behaviour);
-}
-
 // A measurement of the daemon takes 0.25 s.
 static void search_budget(struct fixture *f, int status, const char *fault, const char *path)
 {

@@ -19,12 +19,6 @@ static void search_rank(struct fixture *f, int status, const char *fault, const 
     expect(f, status, fault, argument);
 }
 
-static void serve_as(struct fixture *f, const struct fake_behaviour *behaviour)
-{
-    fake_stop(&f->fake);
-    fake_start_as(&f->fake, 7, own_url(), behaviour);
-}
-
 // Checks what holds whatever was put off: each new source counts once, and no source is measured
 // twice. Returns how many candidates were put off and have come again.
 static uint64_t check_run(const struct run_state *run_state)
@@ -60,14 +54,22 @@ static uint64_t check_run(const struct run_state *run_state)
     return again;
 }
 
+// A search that nothing disturbs. *ret is its run.
+static void search_whole(struct fixture *f, const struct fake_behaviour *behaviour,
+                         const char *limit, struct run_state *ret)
+{
+    char *path = run_path(f, "whole");
+    serve_as(f, behaviour);
+    search_rank(f, 0, NULL, path, limit);
+    load(ret, path);
+    free(path);
+}
+
 static void what_compiles_slowly_comes_again(void **state)
 {
     struct fixture *f = *state;
     struct run_state run_state;
-    char *path = run_path(f, "slow");
-    serve_as(f, &one_is_slow);
-    search_rank(f, 0, NULL, path, "--candidates=60");
-    load(&run_state, path);
+    search_whole(f, &one_is_slow, "--candidates=60", &run_state);
     assert_int_equal(check_run(&run_state), 1);
     assert_int_equal(run_state.considered, 60);
     const struct run_state_candidate *first = &run_state.candidate[0];
@@ -80,17 +82,14 @@ static void what_compiles_slowly_comes_again(void **state)
     uint64_t jobs = jobs_run(f), measured = run_state.measured + run_state.records;
     assert_true(jobs >= run_state.considered + measured);
     run_state_release(&run_state);
-    free(path);
 }
 
 static void killed_at_any_event_it_goes_on(void **state)
 {
     struct fixture *f = *state;
     struct run_state whole, run_state;
-    char *path = run_path(f, "whole"), *killed = run_path(f, "killed");
-    serve_as(f, &one_is_slow);
-    search_rank(f, 0, NULL, path, "--candidates=60");
-    load(&whole, path);
+    char *killed = run_path(f, "killed");
+    search_whole(f, &one_is_slow, "--candidates=60", &whole);
     for (uint64_t n = 30; n < whole.last_sequence; n += 17) {
         char *fault = xasprintf("event:%llu", (unsigned long long)n);
         serve_as(f, &one_is_slow);
@@ -105,7 +104,6 @@ static void killed_at_any_event_it_goes_on(void **state)
         free(fault);
     }
     run_state_release(&whole);
-    free(path);
     free(killed);
 }
 
@@ -113,16 +111,12 @@ static void a_limit_ends_it_without_what_is_put_off(void **state)
 {
     struct fixture *f = *state;
     struct run_state run_state;
-    char *path = run_path(f, "never");
-    serve_as(f, &one_never_ends);
-    search_rank(f, 0, NULL, path, "--budget=4s");
-    load(&run_state, path);
+    search_whole(f, &one_never_ends, "--budget=4s", &run_state);
     assert_int_equal(check_run(&run_state), 0);
     assert_true(run_state.candidate[0].put_off);
     assert_int_equal(run_state.candidate[0].proposed.duplicate_of, 0);
     assert_non_null(strstr(run_state.finish_reason, "budget"));
     run_state_release(&run_state);
-    free(path);
 }
 
 int main(void)
