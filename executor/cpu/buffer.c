@@ -22,7 +22,7 @@ int buffer_create(struct buffer *buffer, size_t capacity, bool read_only, struct
     if (buffer->fd < 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "memory for a tensor");
     }
-    buffer->size = round_up(2 * BUFFER_GUARD + round_up(capacity, 64), page);
+    buffer->size = round_up(2 * BUFFER_GUARD + BUFFER_SKEW_MAX + round_up(capacity, 64), page);
     if (ftruncate(buffer->fd, (off_t)buffer->size) != 0) {
         return err_set_errno(err, ERR_SYSTEM, errno, "memory of %zu bytes for a tensor",
                              buffer->size);
@@ -117,10 +117,15 @@ bool buffer_guard_intact(const struct buffer *buffer, uint64_t key)
            pattern_intact(buffer->map, buffer->offset + buffer->bytes, buffer->size, key);
 }
 
-void buffer_place(struct buffer *buffer, size_t bytes, uint64_t key)
+size_t buffer_skew(size_t index, size_t count)
+{
+    return BUFFER_SKEW_MAX * index / count / 64 * 64;
+}
+
+void buffer_place(struct buffer *buffer, size_t bytes, size_t skew, uint64_t key)
 {
     buffer->bytes = bytes;
-    buffer->offset = buffer->size - BUFFER_GUARD - round_up(bytes, 64);
+    buffer->offset = buffer->size - BUFFER_GUARD - skew - round_up(bytes, 64);
     pattern_fill(buffer->map, buffer->offset - BUFFER_GUARD, buffer->offset, key);
     pattern_fill(buffer->map, buffer->offset + bytes, buffer->size, key);
 }

@@ -105,10 +105,10 @@ struct kept_outputs *harness_kept(struct harness *harness, enum arm_index arm, u
     return &harness->kept[arm != ARM_BASELINE][number & 1];
 }
 
-static void place(struct buffer *buffer, size_t bytes, uint64_t key)
+static void place(struct buffer *buffer, size_t bytes, size_t skew, uint64_t key)
 {
     if (buffer->map) {
-        buffer_place(buffer, bytes, key);
+        buffer_place(buffer, bytes, skew, key);
     }
 }
 
@@ -117,11 +117,13 @@ void harness_place(struct harness *harness, const struct case_data *data)
     uint64_t key = harness->guard_key = stats_rng_u64(&harness->measurement->rng);
 
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
-        place(&harness->input[t], data->bytes[t], key);
-        place(&harness->expected[t], data->count[t] * sizeof(double), key);
-        place(&harness->scale[t], data->count[t] * sizeof(double), key);
-        place(&harness->pristine[t], data->bytes[t], key);
-        place(&harness->output[t], data->bytes[t], key);
+        size_t skew = buffer_skew(t, harness->problem->tensor_count);
+
+        place(&harness->input[t], data->bytes[t], skew, key);
+        place(&harness->expected[t], data->count[t] * sizeof(double), 0, key);
+        place(&harness->scale[t], data->count[t] * sizeof(double), 0, key);
+        place(&harness->pristine[t], data->bytes[t], skew, key);
+        place(&harness->output[t], data->bytes[t], skew, key);
         if (harness->output[t].map) {
             buffer_fill_unused(&harness->output[t], key);
         }

@@ -110,7 +110,7 @@ static int run_small(struct zygote *zygote, const struct bytes *object, struct e
     if (rc != 0) {
         goto out;
     }
-    buffer_place(&buffer, sizeof(value), 1);
+    buffer_place(&buffer, sizeof(value), 0, 1);
     memcpy(buffer_tensor(&buffer), &value, sizeof(value));
     runner.pointer[0] = (struct runner_pointer){.buffer = &buffer, .writable = true};
     rc = runner_process_start(&runner, zygote, object, PROBE_MEMORY, 60, 1, 0, false, err);

@@ -93,7 +93,7 @@ static double open_bench(struct bench *bench, const struct child_context *contex
     must(runner_process_prepare_harness(0, &bench->zygote, &err), &err);
     must(zygote_enter(&bench->zygote, &sandbox, &err), &err);
     must(buffer_create(&bench->tensor, bytes, false, &err), &err);
-    buffer_place(&bench->tensor, bytes, 1);
+    buffer_place(&bench->tensor, bytes, 0, 1);
     bench->runner.pointer[0] = (struct runner_pointer){.buffer = &bench->tensor, .writable = true};
     uint64_t start = clock_now_ns(&clock_system);
     must(runner_process_start(&bench->runner, &bench->zygote, object, (uint64_t)4 << 30, 600, 1, 0,

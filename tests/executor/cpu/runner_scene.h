@@ -75,8 +75,8 @@ static inline void open_scene(const struct fixture *fixture, struct scene *scene
         buffer_create(&scene->in, ACTS_PAGES * 4096, true, &err) != 0) {
         fail_msg("%s", err.text);
     }
-    buffer_place(&scene->out, ACTS_PAGES * 4096, 1);
-    buffer_place(&scene->in, ACTS_PAGES * 4096, 2);
+    buffer_place(&scene->out, ACTS_PAGES * 4096, 0, 1);
+    buffer_place(&scene->in, ACTS_PAGES * 4096, 0, 2);
 }
 
 static inline void start_runner(struct scene *scene, struct runner_process *runner, uint32_t index,

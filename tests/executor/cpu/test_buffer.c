@@ -25,7 +25,7 @@ static struct buffer make(size_t capacity, bool read_only)
     return buffer;
 }
 
-static void a_tensor_lies_between_guards_at_the_end(void **state)
+static void a_tensor_lies_between_guards_near_the_end(void **state)
 {
     static const size_t capacity[] = {0, 1, 63, 64, 65, 4096, 100000};
 
@@ -36,12 +36,14 @@ static void a_tensor_lies_between_guards_at_the_end(void **state)
 
         assert_int_equal(buffer.size % (size_t)sysconf(_SC_PAGESIZE), 0);
         for (size_t j = 0; j < ARRAY_LEN(sizes); j++) {
-            buffer_place(&buffer, sizes[j], j);
+            const size_t skew = buffer_skew(j, ARRAY_LEN(sizes));
+
+            buffer_place(&buffer, sizes[j], skew, j);
             assert_int_equal(buffer.bytes, sizes[j]);
             assert_int_equal((uintptr_t)buffer_tensor(&buffer) % 64, 0);
             assert_true(buffer.offset >= BUFFER_GUARD);
             size_t behind = buffer.size - buffer.offset - buffer.bytes;
-            assert_true(behind >= BUFFER_GUARD && behind < BUFFER_GUARD + 64);
+            assert_true(behind >= BUFFER_GUARD + skew && behind < BUFFER_GUARD + skew + 64);
             // All of the tensor can be written without a guard noticing.
             memset(buffer_tensor(&buffer), 0x5a, sizes[j]);
             assert_true(buffer_guard_intact(&buffer, j));
@@ -50,11 +52,34 @@ static void a_tensor_lies_between_guards_at_the_end(void **state)
     }
 }
 
+// No two tensors of a problem begin at the same place within 4 KiB when they have the same size,
+// and none is near another one's place.
+static void tensors_of_one_size_do_not_begin_at_the_same_place(void **state)
+{
+    (void)state;
+    for (size_t count = 1; count <= 16; count++) {
+        for (size_t i = 0; i < count; i++) {
+            size_t skew = buffer_skew(i, count);
+            size_t next = i + 1 < count ? buffer_skew(i + 1, count) : BUFFER_SKEW_MAX;
+
+            assert_int_equal(skew % 64, 0);
+            assert_true(next >= skew + BUFFER_SKEW_MAX / count - 64);
+        }
+    }
+    struct buffer one = make(10000, true), other = make(10000, false);
+    buffer_place(&one, 10000, buffer_skew(0, 2), 1);
+    buffer_place(&other, 10000, buffer_skew(1, 2), 1);
+    assert_int_equal(((uintptr_t)buffer_tensor(&one) - (uintptr_t)buffer_tensor(&other)) % 4096,
+                     2048);
+    buffer_release(&one);
+    buffer_release(&other);
+}
+
 static void every_byte_beside_the_tensor_is_guarded(void **state)
 {
     (void)state;
     struct buffer buffer = make(1000, false);
-    buffer_place(&buffer, 997, 42);
+    buffer_place(&buffer, 997, 1344, 42);
     buffer_fill_unused(&buffer, 42);
     size_t end = buffer.offset + buffer.bytes;
     for (size_t at = 0; at < buffer.size; at++) {
@@ -77,10 +102,10 @@ static void who_copies_a_guard_of_another_key_is_found(void **state)
 {
     (void)state;
     struct buffer buffer = make(256, false);
-    buffer_place(&buffer, 256, 1);
+    buffer_place(&buffer, 256, 0, 1);
     assert_false(buffer_guard_intact(&buffer, 2));
     assert_false(buffer_guard_intact(&buffer, ~(uint64_t)1));
-    buffer_place(&buffer, 256, 2);
+    buffer_place(&buffer, 256, 0, 2);
     assert_true(buffer_guard_intact(&buffer, 2));
     assert_false(buffer_guard_intact(&buffer, 1));
     // The guards before and behind differ, so that one cannot be restored from the other.
@@ -139,7 +164,7 @@ static void sealed_memory_is_never_mapped_for_writing_again(void **state)
 {
     (void)state;
     struct buffer buffer = make(4096, true);
-    buffer_place(&buffer, 4096, 3);
+    buffer_place(&buffer, 4096, 0, 3);
     memset(buffer_tensor(&buffer), 7, 4096);
     if (!buffer.sealed) {
         buffer_release(&buffer);
@@ -181,7 +206,8 @@ static void what_cannot_be_made_is_an_error_and_can_be_released(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tensor_lies_between_guards_at_the_end),
+        cmocka_unit_test(a_tensor_lies_between_guards_near_the_end),
+        cmocka_unit_test(tensors_of_one_size_do_not_begin_at_the_same_place),
         cmocka_unit_test(every_byte_beside_the_tensor_is_guarded),
         cmocka_unit_test(who_copies_a_guard_of_another_key_is_found),
         cmocka_unit_test(the_fill_is_nan_for_either_float_type),
