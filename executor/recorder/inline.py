@@ -27,7 +27,7 @@ NVCC_FLAGS = ["-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", 
               "-D__CUDA_NO_HALF2_OPERATORS__", "--expt-relaxed-constexpr"]
 # Headers that take long, and are parsed where the sources say so.
 NAMED = {"HALVES": r"half|bfloat16", "CUBLAS": r"CUDABlas|cublas", "PYBIND": r"PYBIND11_MODULE|pybind11|\bpy::"}
-NEUTRAL = {"verbose", "with_cuda", "with_pytorch_error_handling", "keep_intermediates", "use_pch", "is_python_module"}
+NEUTRAL = {"verbose", "with_cuda", "with_pytorch_error_handling", "keep_intermediates", "use_pch", "is_python_module", "build_directory"}
 
 
 class Bits(ctypes.Union):
@@ -246,6 +246,31 @@ def first_error(text):
     return found[0] if found else ([""] + [line for line in lines if line])[-1] or "no reason is known"
 
 
+def unconditional(text):
+    """The lines that no #if decides about, without comments."""
+    depth, kept = 0, []
+    for line in re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S).splitlines():
+        word = re.match(r"\s*#\s*(if|endif)", line)
+        depth += 0 if word is None else 1 if word[1] == "if" else -1
+        kept += [line] if depth == 0 else []
+    return "\n".join(kept)
+
+
+def sure_error(name, cpp_sources, cuda_sources, functions):
+    """Why load_inline cannot compile sources, whatever the headers are; None where only a compiler can say.
+
+    load_inline binds what functions= names behind the sources in C++, by a PYBIND11_MODULE of its own.
+    """
+    module = rf"\bPYBIND11_MODULE\s*\(\s*(TORCH_EXTENSION_NAME|{re.escape(name)})\s*,"
+    if functions and any(re.search(module, unconditional(source)) for source in cpp_sources + cuda_sources):
+        return "functions= has them bound, and PYBIND11_MODULE in the sources binds them again"
+    cpp = "\n".join(cpp_sources)
+    undeclared = [each for each in functions if each.isidentifier() and not re.search(rf"\b{each}\b", cpp)]
+    if undeclared and not re.search(r'##|#\s*include\s*"', cpp):
+        return f"functions= names {undeclared[0]}, which none of cpp_sources declares"
+    return None
+
+
 class Inline:
     """load_inline for candidates. notes: how each of them was compiled, and why."""
 
@@ -263,6 +288,10 @@ class Inline:
 
     def load_inline(self, name, cpp_sources, cuda_sources=None, functions=None, **options):
         begin = time.monotonic()
+        wrong = sure_error(name, as_list(cpp_sources), as_list(cuda_sources), as_list(functions))
+        if wrong:
+            self.note(name, begin, f"does not compile, with PyTorch's own headers or without them: {wrong}")
+            raise RuntimeError(f"Error building extension '{name}': {wrong}")
         try:
             made = self.compile(name, as_list(cpp_sources), as_list(cuda_sources), functions, options)
             self.note(name, begin, "compiled without PyTorch's headers")
@@ -287,6 +316,8 @@ class Inline:
         functions = {each: "" for each in as_list(functions)} if not isinstance(functions, dict) else dict(functions)
         unknown = {key for key, value in options.items() if value} - NEUTRAL - {
             "extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths", "no_implicit_headers"}
+        if not os.path.isdir(options.get("build_directory") or "."):
+            unknown.add("build_directory")
         text = "\n".join(cpp_sources + cuda_sources)
         if unknown or not options.get("is_python_module", True):
             raise Unfit(f"load_inline is given {', '.join(sorted(unknown)) or 'is_python_module=False'}")

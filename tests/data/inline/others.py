@@ -8,7 +8,9 @@ BODY = "torch::Tensor f(torch::Tensor x) { return x; }"
 CASES = [
     dict(name="unknown", cpp_sources=F, cuda_sources="torch::Tensor f(torch::Tensor x) { return at::a_function_of_pytorch(x); }", functions=["f"]),
     dict(name="pybind", cpp_sources=BODY + "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"f\", &f, py::call_guard<int>()); }"),
-    dict(name="both", cpp_sources=BODY + "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"f\", &f); }", functions="f"),
+    dict(name="both", cpp_sources=BODY + "\n#ifdef BIND\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"f\", &f); }\n#endif", functions="f"),
+    dict(name="named", cpp_sources=F, cuda_sources=BODY + "\nPYBIND11_MODULE(other, m) { m.def(\"f\", &f); }", functions=["f"]),
+    dict(name="pasted", cpp_sources="#define DECLARE(a, b) torch::Tensor a##b(torch::Tensor x)\nDECLARE(at_a_, time_of_pytorch);", functions=["at_a_time_of_pytorch"]),
     dict(name="library", cpp_sources=BODY + "\nTORCH_LIBRARY(library, m) { m.def(\"f\", &f); }"),
     dict(name="undefined", cpp_sources=F, functions="f"),
     dict(name="types", cpp_sources="at::Generator g(at::Generator x);", functions="g"),
@@ -20,8 +22,8 @@ for case in CASES:
     assert given == case, (given, case)
 tried = os.listdir("load_inline")
 assert load_inline(**CASES[0]).given["name"] == "unknown" and os.listdir("load_inline") == tried  # found out once
-a = load_inline("same", BODY, None, {"f": "what it does"})
-assert a.f.__doc__ == "what it does" and load_inline("same", BODY, None, {"f": "what it does"}) is a
+a = load_inline("same", BODY, None, {"f": "what it does"}, build_directory=os.getcwd())
+assert a.f.__doc__ == "what it does" and load_inline("same", BODY, None, {"f": "what it does"}, build_directory=os.getcwd()) is a
 
 
 def custom_kernel(data):

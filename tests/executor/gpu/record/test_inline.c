@@ -94,12 +94,23 @@ static void what_the_headers_lack_is_left_to_pytorch(void **state)
     log_has(compiled, "load_inline of pybind: PyTorch's own headers are needed");
     log_has(compiled, "load_inline of both: PyTorch's own headers are needed, because without "
                       "them: the sources bind their functions themselves");
+    log_has(compiled, "load_inline of named: PyTorch's own headers are needed");
+    log_has(compiled, "load_inline of pasted: PyTorch's own headers are needed");
     log_has(compiled, "load_inline of library: PyTorch's own headers are needed, because without "
                       "them: the sources bind their functions themselves");
     log_has(compiled, "load_inline of undefined: PyTorch's own headers are needed, because without "
                       "them: ");
     log_has(compiled, "load_inline is given build_directory");
     log_has(compiled, "load_inline of same: compiled without PyTorch's headers, ");
+}
+
+static void what_no_headers_can_compile_fails_at_once(void **state)
+{
+    const struct compiled *compiled = record_file(*state, "impossible.py", VERDICT_NONE, "");
+
+    log_has(compiled, "load_inline of twice: does not compile, with PyTorch's own headers or "
+                      "without them: functions= has them bound");
+    log_has(compiled, "load_inline of another: does not compile");
 }
 
 static void what_does_not_compile_has_both_errors(void **state)
@@ -135,6 +146,7 @@ int main(void)
         cmocka_unit_test(failures_have_their_exceptions_and_tensors_their_lives),
         cmocka_unit_test(sources_may_name_their_functions_themselves),
         cmocka_unit_test(what_the_headers_lack_is_left_to_pytorch),
+        cmocka_unit_test(what_no_headers_can_compile_fails_at_once),
         cmocka_unit_test(what_does_not_compile_has_both_errors),
         cmocka_unit_test(device_code_is_compiled_for_the_target),
     };
