@@ -15,7 +15,7 @@ A candidate is one of
                         get_init_inputs() gives the arguments of its constructor
   a function with the problem's name, whose parameters have names of its tensors and parameters
   CUDA C++ with a function that launches (Launcher below)
-Python may compile CUDA by load_inline, which is replaced (inline.py).
+Python may compile CUDA by load_inline and load of torch.utils.cpp_extension, which are replaced (inline.py).
 A result is what is returned, or where nothing is returned what was written to the output tensors.
 A problem's reference is recorded in the same way (reference.py); it is called and gives results as a reference does.
 

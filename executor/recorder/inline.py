@@ -1,6 +1,6 @@
-# ---- load_inline without PyTorch's headers; the fifth part of the script ----
+# ---- load_inline and load without PyTorch's headers; the fifth part of the script ----
 #
-# Nearly all that load_inline takes is parsing PyTorch's headers, twice by nvcc and once by g++. So a
+# Nearly all that they take is parsing PyTorch's headers, twice by nvcc and once by g++. So a
 # candidate's sources are first compiled against headers of ours (executor/recorder/inline), which have
 # the same names and ask this process for whatever is more than reading what a tensor is like. What does
 # not compile so is PyTorch's to compile, and the log says which of the two it was.
@@ -246,6 +246,11 @@ def first_error(text):
     return found[0] if found else ([""] + [line for line in lines if line])[-1] or "no reason is known"
 
 
+def calls(functions):
+    """The lines that make functions callable, behind their declarations."""
+    return ['#include "kcast/tensor.hpp"', '#include "kcast/bind.hpp"', "KCAST_OPEN"] + [f"KCAST_FUNCTION({number}, {name})" for number, name in enumerate(functions)]
+
+
 def unconditional(text):
     """The lines that no #if decides about, without comments."""
     depth, kept = 0, []
@@ -272,62 +277,93 @@ def sure_error(name, cpp_sources, cuda_sources, functions):
 
 
 class Inline:
-    """load_inline for candidates. notes: how each of them was compiled, and why."""
+    """load_inline and load for candidates. notes: how each of them was compiled, and why."""
 
     def __init__(self, torch, target):
         self.torch, self.target, self.notes, self.made, self.bridge = torch, target, [], {}, Bridge(torch)
-        self.folder, self.number, self.real = os.path.join(os.getcwd(), "load_inline"), itertools.count(), None
+        self.folder, self.number, self.real = os.path.join(os.getcwd(), "load_inline"), itertools.count(), {}
 
     def install(self):
         from torch.utils import cpp_extension
 
-        self.real, cpp_extension.load_inline = cpp_extension.load_inline, self.load_inline
+        for ours in (self.load_inline, self.load):
+            self.real[ours.__name__] = getattr(cpp_extension, ours.__name__)
+            setattr(cpp_extension, ours.__name__, ours)
 
-    def note(self, name, begin, words):
-        self.notes.append(f"load_inline of {name}: {words}, {time.monotonic() - begin:.1f} s")
+    def note(self, what, begin, words):
+        self.notes.append(f"{what}: {words}, {time.monotonic() - begin:.1f} s")
 
-    def load_inline(self, name, cpp_sources, cuda_sources=None, functions=None, **options):
-        begin = time.monotonic()
-        wrong = sure_error(name, as_list(cpp_sources), as_list(cuda_sources), as_list(functions))
+    def load_inline(self, name, cpp_sources, cuda_sources=None, functions=None, *rest, **options):
+        cpp, cuda = as_list(cpp_sources), as_list(cuda_sources)
+        wrong = sure_error(name, cpp, cuda, as_list(functions))
         if wrong:
-            self.note(name, begin, f"does not compile, with PyTorch's own headers or without them: {wrong}")
+            self.note(f"load_inline of {name}", time.monotonic(), f"does not compile, with PyTorch's own headers or without them: {wrong}")
             raise RuntimeError(f"Error building extension '{name}': {wrong}")
+        return self.either("load_inline", name, lambda: self.compile_texts(name, cpp, cuda, functions, rest, options),
+                           lambda real: real(name, cpp_sources, cuda_sources, functions, *rest, **options))
+
+    def load(self, name, sources, *rest, **options):
+        return self.either("load", name, lambda: self.compile_files(name, as_list(sources), rest, options), lambda real: real(name, sources, *rest, **options))
+
+    def either(self, function, name, ours, theirs):
+        """Does it our way, or PyTorch's where ours does not do."""
+        what, begin = f"{function} of {name}", time.monotonic()
         try:
-            made = self.compile(name, as_list(cpp_sources), as_list(cuda_sources), functions, options)
-            self.note(name, begin, "compiled without PyTorch's headers")
+            made = ours()
+            self.note(what, begin, "compiled without PyTorch's headers")
             return made
         except (Unfit, OSError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:600]
-        self.note(name, begin, f"PyTorch's own headers are needed, because without them: {reason}")
+        self.note(what, begin, f"PyTorch's own headers are needed, because without them: {reason}")
         begin = time.monotonic()
         try:
-            made = self.real(name, cpp_sources, cuda_sources, functions=functions, **options)
+            made = theirs(self.real[function])
         except Exception as error:
-            self.note(name, begin, f"does not compile with PyTorch's own headers\n{error}\n")
+            self.note(what, begin, f"does not compile with PyTorch's own headers\n{error}\n")
             if isinstance(error, RuntimeError) and len(str(error)) > 400:  # of ninja: commands, and among them what is wrong
                 raise RuntimeError(f"{str(error).split(':')[0]}: {first_error(str(error))}") from error
             raise
-        self.note(name, begin, "compiled with PyTorch's own headers")
+        self.note(what, begin, "compiled with PyTorch's own headers")
         return made
 
     # -- compiling --
 
-    def compile(self, name, cpp_sources, cuda_sources, functions, options):
+    def compile_texts(self, name, cpp_sources, cuda_sources, functions, rest, options):
+        """Compiles what load_inline is given: two files, of which the one in C++ ends with what makes functions callable."""
         functions = {each: "" for each in as_list(functions)} if not isinstance(functions, dict) else dict(functions)
+        options = dict(options)
+        implicit = [["#include <torch/extension.h>"], ["#include <torch/types.h>", "#include <cuda.h>", "#include <cuda_runtime.h>"]]
+        if options.pop("no_implicit_headers", False):
+            implicit = [[], []]
+        files = {"main.cpp": "\n".join(implicit[0] + cpp_sources + calls(functions)) + "\n"}
+        if cuda_sources:
+            files["cuda.cu"] = "\n".join(implicit[1] + cuda_sources) + "\n"
+        return self.compile(name, files, [], functions, rest, options)
+
+    def compile_files(self, name, sources, rest, options):
+        """Compiles what load is given: files, each by itself, of which one names its functions by PYBIND11_MODULE."""
+        return self.compile(name, {"main.cpp": "\n".join(calls({})) + "\n"}, [os.path.abspath(each) for each in sources], {}, rest, options)
+
+    def compile(self, name, files, paths, functions, rest, options):
+        """Compiles files, their texts by their names, together with those that are at paths."""
+        texts = list(files.values())
+        for path in paths:
+            with open(path, encoding="utf-8") as file:
+                texts.append(file.read())
+        text = "\n".join(texts)
         unknown = {key for key, value in options.items() if value} - NEUTRAL - {
-            "extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths", "no_implicit_headers"}
+            "extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths"}
         if not os.path.isdir(options.get("build_directory") or "."):
             unknown.add("build_directory")
-        text = "\n".join(cpp_sources + cuda_sources)
-        if unknown or not options.get("is_python_module", True):
-            raise Unfit(f"load_inline is given {', '.join(sorted(unknown)) or 'is_python_module=False'}")
+        if rest or unknown or not options.get("is_python_module", True):
+            raise Unfit(f"it is given {', '.join(sorted(unknown)) or ('more arguments without a name' if rest else 'is_python_module=False')}")
         if bool(functions) == ("PYBIND11_MODULE" in text) or "TORCH_LIBRARY" in text:
             raise Unfit("the sources bind their functions themselves, and not by PYBIND11_MODULE alone")
-        key = repr((name, cpp_sources, cuda_sources, functions, sorted(options.items(), key=str)))
+        key = repr((name, texts, paths, functions, sorted(options.items(), key=str)))
         if key not in self.made:
             try:
-                folder = self.write(cpp_sources, cuda_sources, functions, options.get("no_implicit_headers"))
-                library = self.build(name, folder, text, bool(cuda_sources), options)
+                folder = self.write(files)
+                library = self.build(name, folder, [*files, *paths], text, options)
                 self.made[key] = self.bridge.module(library, name, functions)
             except (Unfit, OSError) as error:  # a candidate that compiles at each call waits for it once
                 self.made[key] = error
@@ -335,20 +371,16 @@ class Inline:
             raise self.made[key]
         return self.made[key]
 
-    def write(self, cpp_sources, cuda_sources, functions, bare):
-        """Writes the headers, and the sources as load_inline does."""
+    def write(self, files):
+        """Writes the headers, and the files into a new folder, which it returns."""
         folder = os.path.join(self.folder, str(next(self.number)))
-        os.makedirs(folder)
         for name, text in HEADERS.items():
             self.put("include/kcast/" + name, text)
         for name, paths in STAND_INS.items():
             for path in paths:
                 self.put("include/" + path, f'#include "kcast/{name}.hpp"\n')
-        implicit = [[], []] if bare else [["#include <torch/extension.h>"], ["#include <torch/types.h>", "#include <cuda.h>", "#include <cuda_runtime.h>"]]
-        calls = ['#include "kcast/bind.hpp"', "KCAST_OPEN"] + [f"KCAST_FUNCTION({number}, {name})" for number, name in enumerate(functions)]
-        self.put(os.path.join(folder, "main.cpp"), "\n".join(implicit[0] + cpp_sources + calls) + "\n")
-        if cuda_sources:
-            self.put(os.path.join(folder, "cuda.cu"), "\n".join(implicit[1] + cuda_sources) + "\n")
+        for name, text in files.items():
+            self.put(os.path.join(folder, name), text)
         return folder
 
     def put(self, name, text):
@@ -357,8 +389,8 @@ class Inline:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def build(self, name, folder, text, with_cuda, options):
-        """Compiles both files side by side, and links them. Returns the library's path."""
+    def build(self, name, folder, sources, text, options):
+        """Compiles the sources side by side, and links them. Returns the library's path."""
         nvcc = shutil.which("nvcc")
         if nvcc is None:
             raise Unfit("this host has no nvcc")
@@ -373,16 +405,21 @@ class Inline:
         common = [f"-I{self.folder}/include", *[f"-I{os.path.abspath(each)}" for each in as_list(options.get("extra_include_paths")) if each],
                   f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
         common += [f"-DKCAST_{what}" for what, words in NAMED.items() if re.search(words, text)]
-        own = flags("extra_cflags")
-        commands = [["g++", *common, f"-I{home}/include", "-fPIC", "-fvisibility=hidden", *standard(own), *own, "-c", "main.cpp", "-o", "main.o"]]
-        if with_cuda:
-            own = flags("extra_cuda_cflags")
-            arch = [] if any("arch" in each or "gencode" in each for each in own) else [f"-arch={self.target}"]
-            commands.append([nvcc, *common, *NVCC_FLAGS, "-O3", *arch, "-Xcompiler", "-fPIC,-fvisibility=hidden", *standard(own), *own,
-                             "-c", "cuda.cu", "-o", "cuda.o"])
+        own = {".cpp": flags("extra_cflags"), ".cu": flags("extra_cuda_cflags")}
+        arch = [] if any("arch" in each or "gencode" in each for each in own[".cu"]) else [f"-arch={self.target}"]
+        compiler = {".cpp": ["g++", *common, f"-I{home}/include", "-fPIC", "-fvisibility=hidden"],
+                    ".cu": [nvcc, *common, *NVCC_FLAGS, "-O3", *arch, "-Xcompiler", "-fPIC,-fvisibility=hidden"]}
+        commands, objects = [], []
+        for number, source in enumerate(sources):
+            suffix = os.path.splitext(source)[1]
+            suffix = ".cpp" if suffix in (".cc", ".cxx") else suffix
+            if suffix not in compiler:
+                raise Unfit(f"{source} is neither C++ nor CUDA")
+            objects.append(f"{number}.o")
+            commands.append([*compiler[suffix], *standard(own[suffix]), *own[suffix], "-c", source, "-o", objects[-1]])
         self.start(folder, commands)
         libraries = [f"{home}/lib64", f"{home}/lib"]
-        self.start(folder, [["g++", "-shared", "main.o", *["cuda.o"] * with_cuda, "-o", "made.so", *[f"-L{each}" for each in libraries],
+        self.start(folder, [["g++", "-shared", *objects, "-o", "made.so", *[f"-L{each}" for each in libraries],
                              *[f"-Wl,-rpath,{each}" for each in libraries], *flags("extra_ldflags"), "-lcudart"]])
         return os.path.join(folder, "made.so")
 

@@ -69,7 +69,7 @@ class Recorder:
         spec = importlib.util.spec_from_file_location("candidate", self.file)
         module = importlib.util.module_from_spec(spec)
         sys.modules["candidate"] = module
-        if "load_inline" in self.request["source"]:
+        if "cpp_extension" in self.request["source"]:
             self.inline = Inline(self.torch, self.request["target"])
             self.inline.install()
         if self.request["role"] == "reference":

@@ -134,7 +134,7 @@ def import_ahead(names):
 
 # What to import ahead where a request has a word of it.
 AHEAD = {
-    b"load_inline": ["torch.utils.cpp_extension"],
+    b"cpp_extension": ["torch.utils.cpp_extension"],
     b"triton": ["triton"],
     b"torch.compile": ["triton", "torch._inductor.compile_fx", "torch._inductor.codegen.triton"],
 }

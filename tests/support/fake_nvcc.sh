@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stands in for nvcc in tests of what compiles candidates with host code: the compiler of C, or for a file cuda.cu that of C++, which
+# Stands in for nvcc in tests of what compiles candidates with host code: the compiler of C, or for other files that of C++, which
 # leaves out what only nvcc knows. A launcher is linked with the driver of tests/support/fake_capture. Fails for an architecture 0.
 here=$(dirname "$0")
 for each; do
@@ -9,7 +9,7 @@ for each; do
     -arch=sm_0) echo "nvcc fatal   : error: Unsupported gpu architecture 'sm_0'" && exit 1 ;;
     -arch=* | --expt-* | -Xcompiler) ;;
     -fPIC,*) set -- "$@" -fPIC "${each#-fPIC,}" ;;
-    cuda.cu) set -- "$@" -x c++ cuda.cu -x none ;;
+    *.cu) set -- "$@" -x c++ "$each" -x none ;;
     *) set -- "$@" "$each" ;;
     esac
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the headers that stand in for PyTorch's (executor/recorder/inline) are for: a real compiler of CUDA takes the candidates with
-# load_inline of tests/gpu/recorded and tests/data/inline/device.py with them, for a GPU; and g++ has nothing to say against them.
+# load_inline and load of tests/gpu/recorded and tests/data/inline/device.py with them, for a GPU; and g++ has nothing to say against them.
 set -eu
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 [ -x "$nvcc" ] || { echo "skipped because there is no nvcc"; exit 77; }
@@ -10,7 +10,7 @@ cp -R "$KCAST_ROOT/tests/support/fake_torch/torch" "$work/"
 cp "$KCAST_BUILD/tests/fake/capture/libcuda.so.1" "$work/torch/"
 sed '/^main()$/d' "$KCAST_BUILD/executor/recorder/record.py" >"$work/recorder_parts.py"
 cd "$work"
-PATH=$(dirname "$nvcc"):$PATH PYTHONPATH=$work python3 - "$KCAST_ROOT"/tests/gpu/recorded/*-inline.py "$KCAST_ROOT/tests/data/inline/device.py" <<'P'
+PATH=$(dirname "$nvcc"):$PATH PYTHONPATH=$work python3 - "$KCAST_ROOT"/tests/gpu/recorded/*-{inline,load}.py "$KCAST_ROOT/tests/data/inline/device.py" <<'P'
 import sys
 import torch
 import recorder_parts

@@ -83,6 +83,21 @@ static void sources_may_name_their_functions_themselves(void **state)
     log_has(compiled, "load_inline of in_cuda: compiled without PyTorch's headers, ");
 }
 
+static void files_are_compiled_each_by_itself(void **state)
+{
+    const struct compiled *compiled = record_file(*state, "files.py", VERDICT_NONE, "");
+
+    log_has(compiled, "load of files0: compiled without PyTorch's headers, ");
+    log_has(compiled, "load of files1: compiled without PyTorch's headers, ");
+    log_has(compiled, "load of files2: compiled without PyTorch's headers, ");
+    log_has(compiled, "load of alone: PyTorch's own headers are needed, because without them: the "
+                      "sources bind their functions themselves");
+    log_has(compiled, "load of nowhere: PyTorch's own headers are needed, because without them: "
+                      "[Errno 2] No such file or directory");
+    log_has(compiled, "text.txt is neither C++ nor CUDA");
+    log_has(compiled, "more arguments without a name");
+}
+
 static void what_the_headers_lack_is_left_to_pytorch(void **state)
 {
     const struct compiled *compiled = record_file(*state, "others.py", VERDICT_NONE, "");
@@ -100,7 +115,7 @@ static void what_the_headers_lack_is_left_to_pytorch(void **state)
                       "them: the sources bind their functions themselves");
     log_has(compiled, "load_inline of undefined: PyTorch's own headers are needed, because without "
                       "them: ");
-    log_has(compiled, "load_inline is given build_directory");
+    log_has(compiled, "it is given build_directory");
     log_has(compiled, "load_inline of same: compiled without PyTorch's headers, ");
 }
 
@@ -145,6 +160,7 @@ int main(void)
         cmocka_unit_test(functions_take_and_give_what_they_declare),
         cmocka_unit_test(failures_have_their_exceptions_and_tensors_their_lives),
         cmocka_unit_test(sources_may_name_their_functions_themselves),
+        cmocka_unit_test(files_are_compiled_each_by_itself),
         cmocka_unit_test(what_the_headers_lack_is_left_to_pytorch),
         cmocka_unit_test(what_no_headers_can_compile_fails_at_once),
         cmocka_unit_test(what_does_not_compile_has_both_errors),

@@ -1,4 +1,4 @@
-"""The load_inline that the recorder falls back to: it compiles nothing, and says what it was given."""
+"""The load_inline and load that the recorder falls back to: they compile nothing, and say what they were given."""
 import os
 
 from .. import cuda
@@ -17,3 +17,7 @@ def load_inline(name, cpp_sources, cuda_sources=None, functions=None, **options)
         raise RuntimeError(f"Error building extension '{name}': [1/2] c++ -c main.cpp\n" + "a long command " * 40 + "\nmain.cpp:7:1: error: it cannot\n"
                            "ninja: build stopped: an error")
     return Module(dict(options, name=name, cpp_sources=cpp_sources, cuda_sources=cuda_sources, functions=functions))
+
+
+def load(name, sources, *rest, **options):
+    return Module(dict(options, name=name, sources=sources, rest=rest))
