@@ -261,17 +261,19 @@ def unconditional(text):
     return "\n".join(kept)
 
 
-def sure_error(name, cpp_sources, cuda_sources, functions):
+def sure_error(name, cpp_sources, cuda_sources, functions, options):
     """Why load_inline cannot compile sources, whatever the headers are; None where only a compiler can say.
 
-    load_inline binds what functions= names behind the sources in C++, by a PYBIND11_MODULE of its own.
+    load_inline binds what functions= names behind the sources in C++, by a PYBIND11_MODULE of its own. Headers of the
+    candidate's own, and flags that bring names, may declare what those sources do not.
     """
     module = rf"\bPYBIND11_MODULE\s*\(\s*(TORCH_EXTENSION_NAME|{re.escape(name)})\s*,"
     if functions and any(re.search(module, unconditional(source)) for source in cpp_sources + cuda_sources):
         return "functions= has them bound, and PYBIND11_MODULE in the sources binds them again"
     cpp = "\n".join(cpp_sources)
     undeclared = [each for each in functions if each.isidentifier() and not re.search(rf"\b{each}\b", cpp)]
-    if undeclared and not re.search(r'##|#\s*include\s*"', cpp):
+    elsewhere = options.get("extra_include_paths") or re.search(r"-[IDi]", " ".join(as_list(options.get("extra_cflags"))))
+    if undeclared and not elsewhere and not re.search(r'##|#\s*include\s*"', cpp):
         return f"functions= names {undeclared[0]}, which none of cpp_sources declares"
     return None
 
@@ -295,7 +297,7 @@ class Inline:
 
     def load_inline(self, name, cpp_sources, cuda_sources=None, functions=None, *rest, **options):
         cpp, cuda = as_list(cpp_sources), as_list(cuda_sources)
-        wrong = sure_error(name, cpp, cuda, as_list(functions))
+        wrong = sure_error(name, cpp, cuda, as_list(functions), options)
         if wrong:
             self.note(f"load_inline of {name}", time.monotonic(), f"does not compile, with PyTorch's own headers or without them: {wrong}")
             raise RuntimeError(f"Error building extension '{name}': {wrong}")

@@ -11,6 +11,8 @@ CASES = [
     dict(name="both", cpp_sources=BODY + "\n#ifdef BIND\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"f\", &f); }\n#endif", functions="f"),
     dict(name="named", cpp_sources=F, cuda_sources=BODY + "\nPYBIND11_MODULE(other, m) { m.def(\"f\", &f); }", functions=["f"]),
     dict(name="pasted", cpp_sources="#define DECLARE(a, b) torch::Tensor a##b(torch::Tensor x)\nDECLARE(at_a_, time_of_pytorch);", functions=["at_a_time_of_pytorch"]),
+    dict(name="header", cpp_sources="#include <declared.h>", functions=["f"], extra_include_paths=["written"]),
+    dict(name="flag", cpp_sources="EVERYTHING", functions=["f"], extra_cflags=["-O2", "-DEVERYTHING="]),
     dict(name="library", cpp_sources=BODY + "\nTORCH_LIBRARY(library, m) { m.def(\"f\", &f); }"),
     dict(name="undefined", cpp_sources=F, functions="f"),
     dict(name="types", cpp_sources="at::Generator g(at::Generator x);", functions="g"),

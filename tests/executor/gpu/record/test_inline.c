@@ -111,6 +111,8 @@ static void what_the_headers_lack_is_left_to_pytorch(void **state)
                       "them: the sources bind their functions themselves");
     log_has(compiled, "load_inline of named: PyTorch's own headers are needed");
     log_has(compiled, "load_inline of pasted: PyTorch's own headers are needed");
+    log_has(compiled, "load_inline of header: PyTorch's own headers are needed");
+    log_has(compiled, "load_inline of flag: PyTorch's own headers are needed");
     log_has(compiled, "load_inline of library: PyTorch's own headers are needed, because without "
                       "them: the sources bind their functions themselves");
     log_has(compiled, "load_inline of undefined: PyTorch's own headers are needed, because without "
