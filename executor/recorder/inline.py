@@ -19,7 +19,7 @@ STAND_INS = {
                "c10/core/Device.h c10/core/TensorOptions.h c10/core/Scalar.h c10/util/Exception.h c10/util/ArrayRef.h c10/util/Half.h "
                "c10/util/BFloat16.h c10/util/Optional.h c10/macros/Macros.h torch/python.h pybind11/pybind11.h pybind11/stl.h").split(),
     "cuda": ("ATen/cuda/CUDAContext.h ATen/cuda/CUDAContextLight.h ATen/cuda/Exceptions.h ATen/cuda/CUDAUtils.h ATen/cuda/DeviceUtils.cuh "
-             "ATen/cuda/CUDADevice.h ATen/ceil_div.h c10/cuda/CUDAStream.h c10/cuda/CUDAGuard.h c10/cuda/CUDAException.h "
+             "ATen/cuda/CUDADevice.h ATen/cuda/EmptyTensor.h ATen/ceil_div.h c10/cuda/CUDAStream.h c10/cuda/CUDAGuard.h c10/cuda/CUDAException.h "
              "c10/cuda/CUDAFunctions.h c10/cuda/CUDAMacros.h torch/cuda.h").split()}
 
 # What PyTorch gives nvcc, and the arguments of load_inline that change nothing here.

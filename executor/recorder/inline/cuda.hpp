@@ -138,6 +138,31 @@ inline cublasHandle_t getCurrentCUDABlasHandle()
 template <class T> T ceil_div(T a, T b) { return (a + b - 1) / b; }
 } // namespace cuda
 template <class T> T ceil_div(T a, T b) { return (a + b - 1) / b; }
+
+namespace detail {
+inline Tensor empty_cuda(IntArrayRef size, const TensorOptions &options)
+{
+    return empty(size, options.device(options.device_opt().value_or(kCUDA)));
+}
+inline Tensor empty_cuda(IntArrayRef size, ScalarType type, optional<Device> device,
+                         optional<MemoryFormat> format)
+{
+    TensorOptions options = TensorOptions(type).device(device.value_or(kCUDA));
+
+    return format && *format != MemoryFormat::Contiguous
+               ? make("empty", options, size, kcast::named("memory_format", *format))
+               : empty(size, options);
+}
+inline Tensor empty_strided_cuda(IntArrayRef size, IntArrayRef stride, const TensorOptions &options)
+{
+    return empty_strided(size, stride, options.device(options.device_opt().value_or(kCUDA)));
+}
+inline Tensor empty_strided_cuda(IntArrayRef size, IntArrayRef stride, ScalarType type,
+                                 optional<Device> device)
+{
+    return empty_strided_cuda(size, stride, TensorOptions(type).device(device.value_or(kCUDA)));
+}
+} // namespace detail
 } // namespace at
 
 namespace torch {

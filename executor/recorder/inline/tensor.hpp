@@ -387,6 +387,9 @@ inline std::tuple<at::Tensor, at::Tensor> Answer::pair() const
 namespace torch {
 using namespace at;
 using Dtype = at::ScalarType;
+constexpr Dtype kU8 = kUInt8, kI8 = kInt8, kI16 = kInt16, kI32 = kInt32, kI64 = kInt64;
+constexpr Dtype kU16 = kUInt16, kU32 = kUInt32, kU64 = kUInt64;
+constexpr Dtype kF16 = kFloat16, kF32 = kFloat32, kF64 = kFloat64;
 } // namespace torch
 
 #include "kcast/dispatch.hpp"

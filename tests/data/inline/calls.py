@@ -15,9 +15,11 @@ void filled(torch::Tensor x);
 int64_t devices();
 at::ScalarType wider(at::ScalarType type);
 int64_t spread(torch::IntArrayRef list, at::Device device, at::Scalar last);
+std::tuple<at::Tensor, at::Tensor> reserved(at::Tensor like);
 """
 DEFINED = r"""
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/EmptyTensor.h>
 #include <c10/cuda/CUDAGuard.h>
 #define CHECK_INPUT(x) TORCH_CHECK(x.device().is_cuda(), #x " must be on the GPU"); TORCH_CHECK(x.is_contiguous())
 extern "C" int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *stream);
@@ -71,8 +73,13 @@ int64_t devices()
 }
 at::ScalarType wider(at::ScalarType type) { return type == at::kFloat ? at::kDouble : at::kFloat; }
 int64_t spread(torch::IntArrayRef list, at::Device device, at::Scalar last) { return list.back() * 100 + device.index() * 10 + last.toInt(); }
+std::tuple<at::Tensor, at::Tensor> reserved(at::Tensor like)
+{
+    const at::TensorBase first = at::detail::empty_cuda({2, 3}, torch::kF32, like.device(), std::nullopt);
+    return {at::Tensor(first), at::detail::empty_cuda({4}, torch::TensorOptions(torch::kI64))};
+}
 """
-NAMES = "copied numbers counted either described made filled devices wider spread".split()
+NAMES = "copied numbers counted either described made filled devices wider spread reserved".split()
 DRIVER = os.path.join(os.path.dirname(torch.__file__), "libcuda.so.1")
 ours = load_inline(name="calls", cpp_sources=[DECLARED], cuda_sources=[DEFINED], functions=NAMES, extra_ldflags=["", DRIVER], extra_cflags=["-O1 -Wall"],
                    extra_cuda_cflags=["-O2"], with_cuda=True, verbose=False)
@@ -103,6 +110,9 @@ y = torch.tensor([1.0])
 assert ours.filled(y) is None and y.item() == 0.0
 assert ours.devices() == 1020
 assert ours.wider(torch.float32) is torch.float64 and ours.spread([1, 2, 3], torch.device("cuda", 1), 4.5) == 314
+new = ours.reserved(x)
+assert [(each.dtype, tuple(each.shape), tuple(each.stride()), each.device.type) for each in new] == [
+    (torch.float32, (2, 3), (3, 1), "cuda"), (torch.int64, (4,), (1,), "cuda")]
 for call in ((ours.numbers, 1.5, 1, True, ""), (ours.numbers, 1, "b", True, ""), (ours.numbers, 1, 1, True, 5),
              (ours.numbers, 1 << 40, 1, True, ""), (ours.numbers, 1 << 70, 1, True, ""), (ours.numbers, 1, 1, True), (ours.copied, x, None),
              (ours.counted, x, [], None), (ours.copied, x, object())):

@@ -4,6 +4,7 @@ from torch.utils.cpp_extension import load_inline
 CUDA = r"""
 #include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/EmptyTensor.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 #include <algorithm>
@@ -82,6 +83,8 @@ std::vector<torch::Tensor> device(torch::Tensor input, c10::optional<torch::Tens
     }));
     cudaFuncSetAttribute(rows<float>, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
+    auto w = at::detail::empty_strided_cuda({4, 2}, {1, 4}, torch::kF16, x.device());
+    TORCH_CHECK(w.stride(1) == 4 && at::detail::empty_strided_cuda({1}, {1}, z.options()).numel() == 1);
     if (bias.has_value() && bias->defined()) z = z + *bias;
     return {y.view(input.sizes()), z.transpose(0, 1)};
 }
