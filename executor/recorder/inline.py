@@ -251,6 +251,21 @@ def calls(functions):
     return ['#include "kcast/tensor.hpp"', '#include "kcast/bind.hpp"', "KCAST_OPEN"] + [f"KCAST_FUNCTION({number}, {name})" for number, name in enumerate(functions)]
 
 
+def architectures(target):
+    """The flags for what TORCH_CUDA_ARCH_LIST names for a target, as for PyTorch; for the target itself where it names nothing."""
+    listed = os.environ.get("TORCH_CUDA_ARCH_LIST", "").replace(";", " ").split()
+    found = [re.fullmatch(r"(\d+)\.(\d)([af]?)(\+PTX)?", each) for each in listed]
+    if not listed or listed == ["native"]:
+        return [f"-arch={target}"]
+    if None in found:
+        raise Unfit(f"TORCH_CUDA_ARCH_LIST names {listed[found.index(None)]}")
+    flags = []
+    for each in [each for each in found if f"sm_{each[1]}{each[2]}" == target] or found:  # nobody else's code is ever run
+        number = "".join(each.group(1, 2, 3))
+        flags += [f"-gencode=arch=compute_{number},code={kind}_{number}" for kind in (("sm", "compute") if each[4] else ("sm",))]
+    return flags
+
+
 def unconditional(text):
     """The lines that no #if decides about, without comments."""
     depth, kept = 0, []
@@ -361,7 +376,7 @@ class Inline:
             raise Unfit(f"it is given {', '.join(sorted(unknown)) or ('more arguments without a name' if rest else 'is_python_module=False')}")
         if bool(functions) == ("PYBIND11_MODULE" in text) or "TORCH_LIBRARY" in text:
             raise Unfit("the sources bind their functions themselves, and not by PYBIND11_MODULE alone")
-        key = repr((name, texts, paths, functions, sorted(options.items(), key=str)))
+        key = repr((name, texts, paths, functions, sorted(options.items(), key=str), os.environ.get("TORCH_CUDA_ARCH_LIST")))
         if key not in self.made:
             try:
                 folder = self.write(files)
@@ -408,7 +423,7 @@ class Inline:
                   f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
         common += [f"-DKCAST_{what}" for what, words in NAMED.items() if re.search(words, text)]
         own = {".cpp": flags("extra_cflags"), ".cu": flags("extra_cuda_cflags")}
-        arch = [] if any("arch" in each or "gencode" in each for each in own[".cu"]) else [f"-arch={self.target}"]
+        arch = [] if any("arch" in each for each in own[".cu"]) else architectures(self.target)
         compiler = {".cpp": ["g++", *common, f"-I{home}/include", "-fPIC", "-fvisibility=hidden"],
                     ".cu": [nvcc, *common, *NVCC_FLAGS, "-O3", *arch, "-Xcompiler", "-fPIC,-fvisibility=hidden"]}
         commands, objects = [], []
@@ -427,10 +442,22 @@ class Inline:
 
     @staticmethod
     def start(folder, commands):
-        """Runs commands side by side."""
-        running = [subprocess.Popen(each, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-                   for each in commands]
-        outputs = [each.communicate()[0] for each in running]
-        for process, output in zip(running, outputs):
-            if process.returncode != 0:
-                raise Unfit(first_error(output) if output.strip() else f"the compiler has ended with {process.returncode}")
+        """Runs commands side by side, and ends all when one fails."""
+        running, failed = {}, None
+        for number, command in enumerate(commands):
+            path = os.path.join(folder, f"{number}.log")
+            with open(path, "wb") as log:
+                running[subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)] = path
+        while running and failed is None:
+            time.sleep(0.01)
+            for process in [each for each in running if each.poll() is not None]:
+                path = running.pop(process)
+                if process.returncode != 0:
+                    with open(path, encoding="utf-8", errors="replace") as log:
+                        output = log.read()
+                    failed = first_error(output) if output.strip() else f"the compiler has ended with {process.returncode}"
+        for process in running:
+            os.killpg(process.pid, signal.SIGKILL)  # with what it has started
+            process.wait()
+        if failed is not None:
+            raise Unfit(failed)

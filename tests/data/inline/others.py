@@ -13,6 +13,7 @@ CASES = [
     dict(name="pasted", cpp_sources="#define DECLARE(a, b) torch::Tensor a##b(torch::Tensor x)\nDECLARE(at_a_, time_of_pytorch);", functions=["at_a_time_of_pytorch"]),
     dict(name="header", cpp_sources="#include <declared.h>", functions=["f"], extra_include_paths=["written"]),
     dict(name="flag", cpp_sources="EVERYTHING", functions=["f"], extra_cflags=["-O2", "-DEVERYTHING="]),
+    dict(name="endless", cpp_sources="wrong f(), g();", cuda_sources=BODY, functions=["f", "g"], extra_cuda_cflags=["--endless"]),
     dict(name="library", cpp_sources=BODY + "\nTORCH_LIBRARY(library, m) { m.def(\"f\", &f); }"),
     dict(name="undefined", cpp_sources=F, functions="f"),
     dict(name="types", cpp_sources="at::Generator g(at::Generator x);", functions="g"),
@@ -22,6 +23,12 @@ for case in CASES:
     made = load_inline(**case)
     given = {key: value for key, value in made.given.items() if value is not None}
     assert given == case, (given, case)
+for architectures, name in (("9.0;Hopper", "generation"), ("0.0a", "none")):
+    os.environ["TORCH_CUDA_ARCH_LIST"] = architectures
+    assert load_inline(name=name, cpp_sources=F, cuda_sources=BODY, functions=["f"]).given["name"] == name
+os.environ["TORCH_CUDA_ARCH_LIST"] = "8.0;9.0+PTX 0.0a"
+assert callable(load_inline(name="one", cpp_sources=F, cuda_sources=BODY, functions=["f"]).f)
+del os.environ["TORCH_CUDA_ARCH_LIST"]
 tried = os.listdir("load_inline")
 assert load_inline(**CASES[0]).given["name"] == "unknown" and os.listdir("load_inline") == tried  # found out once
 a = load_inline("same", BODY, None, {"f": "what it does"}, build_directory=os.getcwd())

@@ -113,11 +113,18 @@ static void what_the_headers_lack_is_left_to_pytorch(void **state)
     log_has(compiled, "load_inline of pasted: PyTorch's own headers are needed");
     log_has(compiled, "load_inline of header: PyTorch's own headers are needed");
     log_has(compiled, "load_inline of flag: PyTorch's own headers are needed");
+    log_has(compiled, "load_inline of endless: PyTorch's own headers are needed, because without "
+                      "them: main.cpp:");
     log_has(compiled, "load_inline of library: PyTorch's own headers are needed, because without "
                       "them: the sources bind their functions themselves");
     log_has(compiled, "load_inline of undefined: PyTorch's own headers are needed, because without "
                       "them: ");
     log_has(compiled, "it is given build_directory");
+    log_has(compiled, "load_inline of generation: PyTorch's own headers are needed, because "
+                      "without them: TORCH_CUDA_ARCH_LIST names Hopper");
+    log_has(compiled, "load_inline of none: PyTorch's own headers are needed, because without "
+                      "them: nvcc fatal : error: Unsupported gpu architecture");
+    log_has(compiled, "load_inline of one: compiled without PyTorch's headers, ");
     log_has(compiled, "load_inline of same: compiled without PyTorch's headers, ");
 }
 
