@@ -260,7 +260,8 @@ def architectures(target):
     if None in found:
         raise Unfit(f"TORCH_CUDA_ARCH_LIST names {listed[found.index(None)]}")
     flags = []
-    for each in [each for each in found if f"sm_{each[1]}{each[2]}" == target] or found:  # nobody else's code is ever run
+    fitting = [each for each in found if f"sm_{each[1]}{each[2]}" == target]  # what is for other devices would never run
+    for each in fitting or found:
         number = "".join(each.group(1, 2, 3))
         flags += [f"-gencode=arch=compute_{number},code={kind}_{number}" for kind in (("sm", "compute") if each[4] else ("sm",))]
     return flags
@@ -423,7 +424,8 @@ class Inline:
                   f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
         common += [f"-DKCAST_{what}" for what, words in NAMED.items() if re.search(words, text)]
         own = {".cpp": flags("extra_cflags"), ".cu": flags("extra_cuda_cflags")}
-        arch = [] if any("arch" in each for each in own[".cu"]) else architectures(self.target)
+        has_cuda, is_given = any(each.endswith(".cu") for each in sources), any("arch" in each for each in own[".cu"])
+        arch = architectures(self.target) if has_cuda and not is_given else []
         compiler = {".cpp": ["g++", *common, f"-I{home}/include", "-fPIC", "-fvisibility=hidden"],
                     ".cu": [nvcc, *common, *NVCC_FLAGS, "-O3", *arch, "-Xcompiler", "-fPIC,-fvisibility=hidden"]}
         commands, objects = [], []
