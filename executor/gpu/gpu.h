@@ -77,7 +77,7 @@ struct gpu {
     double clock_hz;            // the highest clock of a multiprocessor
     cu_module kernels;          // the executor's
     cu_function function[GPU_KERNEL_COUNT];
-    cu_event mark; // recorded and polled by gpu_wait
+    cu_event mark; // recorded by gpu_mark, polled by gpu_wait_mark
     // Memory at fixed addresses (executor/gpu/arena.h): what code of a candidate may see, and what
     // it may not. Areas below the two marks stay as long as the context; others belong to whoever
     // placed them and are given back by arena_rewind to the mark.
@@ -87,7 +87,7 @@ struct gpu {
     cu_pointer stamps;    // GPU_STAMP_BYTES in `open`, which kc_stamp writes
     cu_pointer flush;     // memory in `open` that is overwritten to flush the L2 cache
     size_t flush_bytes;   // of that memory
-    cu_pointer words;     // GPU_SCRATCH_WORDS result words in `judge`
+    cu_pointer words;     // GPU_SCRATCH_WORDS result words in `open`; see gpu_clear_words
     uint64_t *host_words; // their copy on the host, which gpu_read_words fills
     double overhead_ns;   // of an empty window between two events; 0: not measured yet
     bool hung;            // a wait has reached its limit
@@ -102,6 +102,9 @@ int gpu_count(struct driver *driver, char reason[static ERR_TEXT_MAX]);
 // and sizes. Makes no context, so there is nothing to close.
 MUST_CHECK int gpu_describe(struct gpu *gpu, const struct driver *driver, int ordinal,
                             struct err *err);
+// gpu_describe of the GPU with the identifier `uuid`, or with that ordinal in decimal. Where it is
+// an identifier, CUDA_VISIBLE_DEVICES is set, so that this process's driver sees no other GPU.
+MUST_CHECK int gpu_find(struct gpu *gpu, const char *uuid, struct err *err);
 
 // Has the driver make one queue for work instead of eight, for a process that never has two streams
 // run beside each other: a context is then made in half of the time, and in a third where many
@@ -129,6 +132,9 @@ enum gpu_outcome { GPU_DONE, GPU_TIMEOUT, GPU_FAULT };
 // Waits until everything that is queued is done, but at most limit_ns nanoseconds. GPU_TIMEOUT sets
 // gpu->hung. GPU_FAULT sets gpu->broken and gpu->result.
 enum gpu_outcome gpu_wait(struct gpu *gpu, uint64_t limit_ns);
+// The same for what has been queued before the mark, while more is queued behind it.
+MUST_CHECK int gpu_mark(struct gpu *gpu, struct err *err);
+enum gpu_outcome gpu_wait_mark(struct gpu *gpu, uint64_t limit_ns);
 // Waits for work of the executor itself, when no kernel of a candidate can be running. A fault or a
 // timeout is an error.
 MUST_CHECK int gpu_finish(struct gpu *gpu, const char *what, struct err *err);
@@ -172,7 +178,8 @@ MUST_CHECK int gpu_allocate(struct gpu *gpu, size_t bytes, cu_pointer *ret, stru
 // memory is not freed.
 void gpu_release(struct gpu *gpu, cu_pointer *pointer);
 
-// Queues setting `count` result words, from word `first` on, to 0.
+// Queues setting `count` result words, from word `first` on, to 0. A launch can read and write
+// them, so they are set to 0 before each, that it finds nothing there, and after it, before use.
 MUST_CHECK int gpu_clear_words(struct gpu *gpu, size_t first, size_t count, struct err *err);
 // Queues copying them to the same place in host_words, which is valid after a wait.
 MUST_CHECK int gpu_read_words(struct gpu *gpu, size_t first, size_t count, struct err *err);

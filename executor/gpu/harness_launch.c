@@ -1,12 +1,19 @@
-// Design note. One launch is queued in two parts, and the host waits after each:
+// Design note. One launch is queued in two parts:
 //
 //   close the arena `judge`
-//     make the inputs; poison outputs, local and shared memory; clear scratch memory
+//     clear the result words and scratch memory
+//     make the inputs; poison outputs, local and shared memory
 //     timed: 0 to 3 extra launches, stamp, caches, event, the arm's launches, event, stamp
 //     untimed: stamp, the arm's launches, stamp
-//   open it
-//     compare the guards and the inputs, digest every output, keep those of the second arm
-//     restore device variables and the pattern in scratch memory; copy the results to the host
+//     mark
+//     compare the guards and the inputs, digest every output; copy the results to the host
+//   wait for the mark; open the arena
+//     keep the outputs of the second arm; restore device variables and scratch memory's pattern
+//   wait
+//
+// The looking is queued before anybody knows whether the launch ends: it needs nothing that a
+// launch may not see, and goes on while the arena is opened. It begins when the launch has ended,
+// and clears the result words first, so a launch has no part in them.
 //
 // A stamp reads the timer and the cycle counter of one multiprocessor; two of them give its clock.
 // They lie where a candidate can write, so each proves with keys that are used once that it is one:
@@ -60,8 +67,9 @@ static int prepare(struct gpu_harness *harness, const struct gpu_case *data, enu
     struct stats_rng *rng = &harness->measurement->rng;
     struct input_set set = gpu_harness_input_set(harness, data, content);
     struct gpu *gpu = harness->gpu;
-    int rc = program_clear(harness->arm[arm], err);
+    int rc = gpu_clear_words(gpu, 0, GPU_SCRATCH_WORDS, err);
 
+    rc = rc == 0 ? program_clear(harness->arm[arm], err) : rc;
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
         rc = tensor_is_input(&harness->problem->tensor[t])
                  ? input_set_fill(&set, gpu, harness->problem, t, &harness->live[t], &data->sizes,
@@ -199,26 +207,44 @@ static int restore(struct gpu_harness *harness, enum arm_index arm, struct err *
 }
 
 // Queues looking at one tensor.
-static int take_tensor(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
-                       uint64_t content, size_t t, struct err *err)
+static int look_at_tensor(struct gpu_harness *harness, const struct gpu_case *data,
+                          enum arm_index arm, uint64_t content, size_t t, struct err *err)
 {
     const struct tensor *tensor = &harness->problem->tensor[t];
-    const struct guarded_buffer *live = &harness->live[t];
-    const struct guarded_buffer *kept = &harness->kept[content % 2][t];
     struct input_set set = gpu_harness_input_set(harness, data, content);
     struct gpu *gpu = harness->gpu;
 
-    if (tensor->direction == DIRECTION_IN) {
-        return input_set_check(&set, gpu, harness->problem, t, gpu_handover_input(harness, arm, t),
-                               &data->sizes, WORD_INPUT + t, err);
+    return tensor->direction == DIRECTION_IN
+               ? input_set_check(&set, gpu, harness->problem, t,
+                                 gpu_handover_input(harness, arm, t), &data->sizes, WORD_INPUT + t,
+                                 err)
+               : guarded_buffer_digest(&harness->live[t], gpu, (int)tensor->dtype,
+                                       harness->hash_key, harness->sign_key + content,
+                                       WORD_DIGEST + 4 * t, err);
+}
+
+// Queues keeping the outputs of a timed launch of the second arm, which the oracle may be asked for
+// when the baseline's for the same content are known.
+static int keep_outputs(struct gpu_harness *harness, enum arm_index arm, uint64_t content,
+                        struct err *err)
+{
+    struct gpu *gpu = harness->gpu;
+    int rc = 0;
+
+    if (arm == ARM_BASELINE || content < MEASURE_CONTENTS) {
+        return 0;
     }
-    int rc = guarded_buffer_digest(live, gpu, (int)tensor->dtype, harness->hash_key,
-                                   harness->sign_key + content, WORD_DIGEST + 4 * t, err);
-    if (rc != 0 || arm == ARM_BASELINE || content < MEASURE_CONTENTS) {
-        return rc;
+    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
+        const struct guarded_buffer *live = &harness->live[t];
+
+        if (tensor_is_output(&harness->problem->tensor[t])) {
+            rc = gpu_check(gpu,
+                           gpu->driver.copy(harness->kept[content % 2][t].tensor, live->tensor,
+                                            live->bytes, gpu->stream),
+                           "keeping an output", err);
+        }
     }
-    return gpu_check(gpu, gpu->driver.copy(kept->tensor, live->tensor, live->bytes, gpu->stream),
-                     "keeping an output", err);
+    return rc;
 }
 
 static int read_stamps(struct gpu_harness *harness, struct err *err)
@@ -250,10 +276,9 @@ static int collect(struct gpu_harness *harness, enum arm_index arm, struct err *
     return rc;
 }
 
-// Queues all that comes after a launch, and waits.
-static int take_results(struct gpu_harness *harness, const struct gpu_case *data,
-                        enum arm_index arm, uint64_t content, const struct gpu_zones *zones,
-                        struct err *err)
+// Queues looking at what the launch that is queued will have done.
+static int look(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
+                uint64_t content, const struct gpu_zones *zones, struct err *err)
 {
     int rc = gpu_clear_words(harness->gpu, 0, WORD_COUNT, err);
 
@@ -266,20 +291,22 @@ static int take_results(struct gpu_harness *harness, const struct gpu_case *data
     }
     rc = gpu_pattern_check(harness->gpu, zones, harness->pattern_key, WORD_GUARD, err);
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-        rc = take_tensor(harness, data, arm, content, t, err);
+        rc = look_at_tensor(harness, data, arm, content, t, err);
     }
-    if (rc != 0) {
-        return rc;
-    }
-    rc = restore(harness, arm, err);
     if (rc != 0) {
         return rc;
     }
     rc = read_stamps(harness, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = gpu_read_words(harness->gpu, 0, WORD_COUNT, err);
+    return rc == 0 ? gpu_read_words(harness->gpu, 0, WORD_COUNT, err) : rc;
+}
+
+// Queues what else comes after a launch, and waits for all of it.
+static int finish(struct gpu_harness *harness, enum arm_index arm, uint64_t content,
+                  struct err *err)
+{
+    int rc = keep_outputs(harness, arm, content, err);
+
+    rc = rc == 0 ? restore(harness, arm, err) : rc;
     return rc == 0 ? gpu_finish(harness->gpu, "looking at what a launch has done", err) : rc;
 }
 
@@ -316,12 +343,13 @@ static int fault(struct gpu_harness *harness, const struct gpu_case *data, enum 
                                        err);
 }
 
+// Waits for the mark behind the arm's launches.
 static int await(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
                  uint64_t content, uint64_t limit, struct err *err)
 {
     char what[200];
 
-    switch (gpu_wait(harness->gpu, limit)) {
+    switch (gpu_wait_mark(harness->gpu, limit)) {
     case GPU_DONE:
         return 0;
     case GPU_FAULT:
@@ -364,6 +392,7 @@ static int handed_over_launch(struct gpu_harness *harness, const struct gpu_case
         harness->doubtful = arm == ARM_CANDIDATE && rc == MEASURE_STOP && limit <= STANDSTILL_NS;
     }
     rc = rc == 0 ? gpu_handover_take(harness, arm, err) : rc;
+    rc = rc == 0 ? gpu_mark(harness->gpu, err) : rc;
     rc = rc == 0 ? await(harness, data, arm, content, limit, err) : rc;
     harness->handover->ns = (double)(clock_now_ns(&clock_system) - begin);
     return rc == 0 ? stamp(harness, 1, err) : rc;
@@ -371,7 +400,7 @@ static int handed_over_launch(struct gpu_harness *harness, const struct gpu_case
 
 // Runs the arm, while what no launch may see is closed.
 static int run_sealed(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
-                      uint64_t content, bool timed, struct err *err)
+                      uint64_t content, bool timed, const struct gpu_zones *zones, struct err *err)
 {
     int rc = gpu_seal(harness->gpu, true, err);
 
@@ -384,6 +413,8 @@ static int run_sealed(struct gpu_harness *harness, const struct gpu_case *data, 
              : timed           ? timed_launch(harness, data, arm, err)
                                : untimed_launch(harness, data, arm, err);
     }
+    rc = rc == 0 ? gpu_mark(harness->gpu, err) : rc;
+    rc = rc == 0 ? look(harness, data, arm, content, zones, err) : rc;
     if (rc == 0) {
         rc = await(harness, data, arm, content, limit_ns(harness, arm == ARM_CANDIDATE, !timed),
                    err);
@@ -411,12 +442,12 @@ int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum 
     }
     int rc = gpu_harness_zones(harness, arm, &zones, err);
     if (rc == 0) {
-        rc = run_sealed(harness, data, arm, content, time, err);
+        rc = run_sealed(harness, data, arm, content, time, &zones, err);
     }
     if (rc != 0) {
         goto out;
     }
-    rc = take_results(harness, data, arm, content, &zones, err);
+    rc = finish(harness, arm, content, err);
     if (rc != 0) {
         goto out;
     }

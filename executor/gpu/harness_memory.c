@@ -1,6 +1,7 @@
 // Design note. The open arena, as it is while no launch runs:
 //
-//   | pattern | stamps | pattern | zeros that flush the cache | pattern | tensor | pattern | … |
+//   | pattern | stamps | pattern | result words | pattern | zeros that flush the cache | pattern |
+//   | tensor | pattern | … |
 //   | scratch memory, which holds the pattern too | pattern … to the end of what is mapped |
 //
 // Memory of recordings lies in arenas of its own. While none runs they hold the pattern, but for
@@ -75,6 +76,7 @@ int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err)
 
     *zones = (struct gpu_zones){.count = 0};
     bool room = add_gap(zones, &at, gpu->stamps, GPU_STAMP_BYTES);
+    room = room && add_gap(zones, &at, gpu->words, GPU_SCRATCH_WORDS * sizeof(uint64_t));
     room = room && add_gap(zones, &at, gpu->flush, gpu->flush_bytes);
     for (size_t t = 0; t < harness->problem->tensor_count; t++) { // in the order of their addresses
         room = room && add_gap(zones, &at, harness->live[t].tensor, harness->live[t].bytes);

@@ -2,10 +2,9 @@
 # Searches with and without a surrogate, live, with the same device time and the same seeds:
 #   tests/gpu/compare.sh build/kernelcast.tar.xz
 # Every search has a daemon and a worker to itself, both without a past, so that nobody profits from what another one measured; the
-# GPUs of the host take searches in turn. KCAST_COMPARE (problems), KCAST_ARMS (policy/strategy), KCAST_SEEDS, KCAST_BUDGET;
-# after KCAST_COMPARE_SECONDS no search begins any more. Leaves
-# compare.jsonl, one line per search, and the run files in $OUT, or in build/gpu when that is not set, and prints the lines last;
-# scripts/compare-table.py makes a table of them.
+# GPUs of the host, or those in KCAST_COMPARE_GPUS ("0 2"), take searches in turn. KCAST_COMPARE (problems), KCAST_ARMS (policy/strategy),
+# KCAST_SEEDS, KCAST_BUDGET; after KCAST_COMPARE_SECONDS no search begins any more. Leaves compare.jsonl, one line per search, and the
+# run files in $OUT, or in build/gpu when that is not set, and prints the lines last; scripts/compare-table.py makes a table of them.
 set -u
 . "$(dirname "$0")/../support/until.sh"
 cd "$(dirname "$0")/../.."
@@ -43,7 +42,7 @@ for seed in ${KCAST_SEEDS:-1 2 3 4 5}; do
 done >"$work/list"
 mkfifo "$work/fifo"
 exec 3<>"$work/fifo"
-for gpu in $(seq 0 $((gpus - 1))); do echo "$gpu" >&3; done
+for gpu in ${KCAST_COMPARE_GPUS:-$(seq 0 $((gpus - 1)))}; do echo "$gpu" >&3; done
 while read -r task <&4; do
     read -r gpu <&3
     [ "$SECONDS" -lt "${KCAST_COMPARE_SECONDS:-450}" ] || { echo "no time is left for $task"; break; }

@@ -21,6 +21,15 @@ static void nothing_beside_the_tensors_can_be_used(void **state)
                   true);
 }
 
+// They lie in memory that a launch can read and write.
+static void result_words_neither_keep_nor_take_anything(void **state)
+{
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "");
+    trial_becomes(trial, trial_kernel("fk_scale_words"), VERDICT_EQUIVALENT, "", false);
+}
+
 static void what_is_forged_in_timing_is_found(void **state)
 {
     struct trial *trial = *state;
@@ -61,6 +70,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, trial_set_up, trial_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(nothing_beside_the_tensors_can_be_used),
+        TEST(result_words_neither_keep_nor_take_anything),
         TEST(what_is_forged_in_timing_is_found),
         TEST(a_baseline_that_fails_only_beside_the_candidate_is_its_failure),
     };

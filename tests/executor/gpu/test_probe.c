@@ -90,10 +90,9 @@ static void an_ill_gpu_is_named_with_its_reason(void **state)
     } cases[] = {
         {"fault=sick", "the GPU computes wrong values in the health check"},
         {"fault=context", "making a CUDA context: CUDA_ERROR_DEVICE_UNAVAILABLE"},
-        {"fault=oom:1", "of memory left"}, // of the stamps
+        {"fault=oom:1", "of memory left"}, // of the stamps and the result words
         {"fault=oom:2", "of memory left"}, // of the memory that flushes the cache
-        {"fault=oom:3", "of memory left"}, // of the result words
-        {"fault=oom:4",
+        {"fault=oom:3",
          "the GPU has no 128.0 MiB of memory left"}, // of the buffer that measures the memory
     };
 

@@ -54,6 +54,7 @@
 //   _input       also writes x
 //   _slack       also writes 1 MiB behind y
 //   _peek        also reads the first address of the executor's arena `judge`
+//   _words       writes zeros when the executor's result words are not 0; overwrites them
 //   _forge       from the 20th launch on, adds 1 to every result
 //   _shift       from the 20th launch on, adds to one result what its tolerance does not allow
 //   _breaker     from now on kernels without a suffix write wrong results

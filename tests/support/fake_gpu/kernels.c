@@ -1,6 +1,7 @@
 // What kernels do and how long they take. The list is in fake.h.
 #include "executor/gpu/arena.h"
 #include "executor/gpu/device/kernels_host.h"
+#include "executor/gpu/gpu.h"
 #include "tests/support/fake_gpu/fake.h"
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #define ELEMENT_NS 1.0
 #define OWN_NS 2000 // time of each of the executor's kernels
 #define CLOCK_GHZ 1.98
+#define RESULT_WORDS (ARENA_OPEN + 9 * ARENA_ALIGN) // the executor's: behind stamps and a guard
 
 #define PARAMETER(type, at) (*(type *)parameters[at])
 
@@ -217,6 +219,24 @@ static void recall(struct cu_function *function, float *y, size_t bytes)
     }
 }
 
+static cu_result use_words(float *y, size_t bytes)
+{
+    uint64_t *words = (uint64_t *)(uintptr_t)RESULT_WORDS;
+    bool found = false;
+
+    if (!fake_holds(RESULT_WORDS, GPU_SCRATCH_WORDS * sizeof(*words))) {
+        return breaks(CU_ILLEGAL_ADDRESS);
+    }
+    for (size_t i = 0; i < GPU_SCRATCH_WORDS; i++) {
+        found = found || words[i] != 0;
+        words[i] = i + 1;
+    }
+    if (found) {
+        memset(y, 0, bytes);
+    }
+    return CU_OK;
+}
+
 static cu_result compute(struct cu_function *function, const struct operation *op,
                          const char *suffixes, void **parameters)
 {
@@ -235,6 +255,9 @@ static cu_result compute(struct cu_function *function, const struct operation *o
         return CU_OK;
     }
     honest(op, x, y, n, a);
+    if (strstr(suffixes, "_words")) {
+        return use_words(y, results * sizeof(*y));
+    }
     if (strstr(suffixes, "_memo")) {
         recall(function, y, results * sizeof(*y));
     } else if (strstr(suffixes, "_zero")) {
