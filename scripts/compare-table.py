@@ -6,8 +6,8 @@
 Per problem and variant the median final speedup over its seeds, with what was considered, measured and used, and when the search
 first had a kernel within 2 % of the best known one: the best that any search of the file ended with on that problem. Of these times
 the median is over all searches, of which some may never have had it; wall times of incumbents are recorded since 2026-11-25.
-Over all problems the geometric mean of final speedups over the control's and over ours, paired by problem and seed, with the
-95 % interval of a bootstrap over both.
+Over all problems the geometric means of final speedups, and of the times until then, in which a search that never had it counts
+with all of its time, over the control's and over ours, paired by problem and seed, with the 95 % interval of a bootstrap over both.
 """
 import gzip
 import json
@@ -48,10 +48,20 @@ def time_cell(own, best_log2, key):
     return "not recorded" if None in times else f"{sorted(times)[(len(times) - 1) // 2]:.1f} s"
 
 
-def ratio(rows, arm, control, problems, seeds):
-    pairs = [[rows[arm, problem, seed]["log2"] - rows[control, problem, seed]["log2"] for seed in seeds
-              if (arm, problem, seed) in rows and (control, problem, seed) in rows] for problem in problems]
-    pairs = [row for row in pairs if row]
+def log2_time(row, best_log2, key):
+    time = first_near(row, best_log2, key)
+    return math.log2(row[key] if time == math.inf else time)
+
+
+def ratio(values, arm, control):
+    """Of what has its log2 in values, by variant, problem and seed: arm's over control's."""
+    pairs = {}
+    for (of, problem, seed), value in values.items():
+        if of == arm and (control, problem, seed) in values:
+            pairs.setdefault(problem, []).append(value - values[control, problem, seed])
+    pairs = list(pairs.values())
+    if not pairs:
+        return "not recorded"
     rng = random.Random(1)
     draws = sorted(statistics.fmean(statistics.fmean(rng.choices(row, k=len(row))) for row in rng.choices(pairs, k=len(pairs)))
                    for _ in range(DRAWS))
@@ -69,23 +79,28 @@ def main():
             sys.exit(f"{sys.argv[1]} has no searches of {arm}, only of {', '.join(arms)}; name two of these as CONTROL and OURS")
     arms.sort(key=lambda arm: (arm != control, arm))
     problems.sort()
+    best = {problem: max(row["log2"] for (_, of, _), row in rows.items() if of == problem) for problem in problems}
     print("| problem | variant | final speedup, median (least, greatest) | considered | measured | device time | wall time "
           "| searches within 2 % of the best known | device time until then | wall time until then |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for problem in problems:
-        best = max(row["log2"] for (_, of, _), row in rows.items() if of == problem)
         for arm in arms:
             own = [rows[arm, problem, seed] for seed in seeds if (arm, problem, seed) in rows]
             if own:
                 speedup = sorted(2 ** row["log2"] for row in own)
                 middle = {name: statistics.median(row[name] for row in own) for name in own[0] if name != "steps"}
-                near = sum(math.isfinite(first_near(row, best, "device_seconds")) for row in own)
+                near = sum(math.isfinite(first_near(row, best[problem], "device_seconds")) for row in own)
                 print(f"| {problem} | `{arm}` | {statistics.median(speedup):.3f}× ({speedup[0]:.3f}, {speedup[-1]:.3f}), {len(own)} searches "
                       f"| {middle['considered']:.0f} | {middle['measured']:.0f} | {middle['device_seconds']:.1f} s | {middle['wall_seconds']:.0f} s "
-                      f"| {near} of {len(own)} | {time_cell(own, best, 'device_seconds')} | {time_cell(own, best, 'wall_seconds')} |")
-    print(f"\n| variant | final speedup over `{control}` | over `{ours}` |\n| --- | --- | --- |")
-    for arm in arms:
-        print(f"| `{arm}` | {ratio(rows, arm, control, problems, seeds)} | {ratio(rows, arm, ours, problems, seeds)} |")
+                      f"| {near} of {len(own)} | {time_cell(own, best[problem], 'device_seconds')} | {time_cell(own, best[problem], 'wall_seconds')} |")
+    tables = {"final speedup": {key: row["log2"] for key, row in rows.items()}}
+    for key, what in (("device_seconds", "device time"), ("wall_seconds", "wall time")):
+        tables[f"{what} until within 2 %"] = {of: log2_time(row, best[of[1]], key) for of, row in rows.items()
+                                              if first_near(row, best[of[1]], key)}
+    for what, values in tables.items():
+        print(f"\n| variant | {what}, over `{control}` | over `{ours}` |\n| --- | --- | --- |")
+        for arm in arms:
+            print(f"| `{arm}` | {ratio(values, arm, control)} | {ratio(values, arm, ours)} |")
 
 
 if __name__ == "__main__":

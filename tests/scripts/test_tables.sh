@@ -63,4 +63,7 @@ EOF_PYTHON
 compare "$work/live" || complain "compare-table.py ended with $?"
 has '| 4.0 s | 5 s | 2 of 3 | 2.0 s | 6.0 s |'
 has '| 4.0 s | 5 s | 0 of 3 | never | never |'
+has 'device time until within 2 %, over `all/best-of-n` |'
+has '| `rank/greedy` | 0.500 [' # the third root of 1/4 · 2/4 · 4/4
+has '| `rank/greedy` | 0.896 [' # and of 3/5 · 6/5 · 5/5
 exit $bad
