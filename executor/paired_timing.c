@@ -17,6 +17,10 @@
 // One in so many launches is judged: of the first superblock of a case, and of later ones.
 #define JUDGED_FIRST 3.2
 #define JUDGED_LATER 12.0
+// Cases that together have no greater share of the variance than this get no more blocks at a look,
+// from the look on at which the noise of each is known well enough.
+#define QUIET_SHARE 0.1
+#define QUIET_LOOK 2
 #define UNLIKE_LEAST 4        // blocks with different clocks that are repeated in any case
 #define OUTCOME_LOG2_MAX 64.0 // larger ratios are reported as this
 
@@ -332,21 +336,71 @@ static int run_first(struct paired_timing *paired_timing, struct err *err)
     return rc;
 }
 
+// Finds the cases from which the noise of the combined estimate comes: all without the quietest,
+// which together have at most QUIET_SHARE of its variance.
+static void find_noisy(const struct paired_timing *paired_timing, bool noisy[PROBLEM_CASE_MAX])
+{
+    double variance[PROBLEM_CASE_MAX], allowed = 0;
+    size_t count = paired_timing->case_count, least;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct timed_case *timed = &paired_timing->cases[i];
+        double error = timed->weight * timed->estimate.standard_error;
+
+        noisy[i] = true;
+        variance[i] = error * error;
+        allowed += QUIET_SHARE * variance[i];
+    }
+    while (isfinite(allowed)) {
+        least = count;
+        for (size_t i = 0; i < count; i++) {
+            if (noisy[i] && (least == count || variance[i] < variance[least])) {
+                least = i;
+            }
+        }
+        if (least == count || variance[least] > allowed) {
+            break;
+        }
+        noisy[least] = false;
+        allowed -= variance[least];
+    }
+}
+
+// Runs the blocks of a look: each case gets as many as it has had, but for the quiet ones.
+static int run_look(struct paired_timing *paired_timing, size_t look, struct err *err)
+{
+    bool noisy[PROBLEM_CASE_MAX];
+
+    if (look >= QUIET_LOOK) {
+        find_noisy(paired_timing, noisy);
+    }
+    for (size_t i = 0; i < paired_timing->case_count; i++) {
+        struct timed_case *timed = &paired_timing->cases[i];
+        size_t blocks = timing_look_blocks(look), twice = 2 * timed->series.count;
+
+        if (look >= QUIET_LOOK) {
+            blocks = !noisy[i] ? 0 : twice < blocks ? twice : blocks;
+        }
+        bool capped;
+        int rc = run_case(paired_timing, timed, blocks, SIZE_MAX, &capped, err);
+
+        if (rc != 0) {
+            return rc;
+        }
+        paired_timing->capped |= capped;
+    }
+    return 0;
+}
+
 int paired_timing_run(struct paired_timing *paired_timing, struct err *err)
 {
     int rc = run_first(paired_timing, err);
     bool stop = paired_timing->lost;
 
     for (size_t look = 0; rc == 0 && look < paired_timing->looks && !stop; look++) {
-        for (size_t i = 0; i < paired_timing->case_count; i++) {
-            bool capped;
-
-            rc = run_case(paired_timing, &paired_timing->cases[i], timing_look_blocks(look),
-                          SIZE_MAX, &capped, err);
-            if (rc != 0) {
-                return rc;
-            }
-            paired_timing->capped |= capped;
+        rc = run_look(paired_timing, look, err);
+        if (rc != 0) {
+            return rc;
         }
         estimate(paired_timing);
         stop = paired_timing->capped || paired_timing_disturbed(paired_timing) ||

@@ -7,10 +7,11 @@
 // mean with Winsorised error and Student's t (Yuen 1974). For short launches it is the shift
 // between the arms' times (Hodges and Lehmann 1963). The estimate is looked at after 8, 16, … 256
 // blocks only, with a two-sided level of 0.05 / 6 at each look (Bonferroni), so that looking
-// repeatedly does not raise the error rate. A clear loser is found before the first look: a case
-// ends as soon as its blocks show one at a level of 0.01, and what all cases then say together
-// counts at a level of 0.001. Of fewer than three blocks the noise is taken from within them, and
-// only a candidate that is slower by a wide margin is found by them.
+// repeatedly does not raise the error rate. Cases that have next to none of the noise get no more
+// from the third look on, roughly as in Neyman's allocation (1934). A clear loser is found before
+// the first look: a case ends as soon as its blocks show one at a level of 0.01, and what all cases
+// then say together counts at a level of 0.001. Of fewer than three blocks the noise is taken from
+// within them, and only a candidate that is slower by a wide margin is found by them.
 #ifndef EXECUTOR_TIMING_H
 #define EXECUTOR_TIMING_H
 

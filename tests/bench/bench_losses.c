@@ -8,8 +8,8 @@
 // Then how soon it is known whether a candidate improves, in a search whose incumbent is twice as
 // fast as the baseline, and how it compares with the baseline where there is no search. There the
 // factor is over the incumbent's, or the baseline's time.
-//   bench_losses [TIMINGS]      of each row; default 2000; ten times as many with bursts, a tenth
-//                               near the incumbent and the baseline
+//   bench_losses [TIMINGS [near]]  of each row; default 2000; ten times as many with bursts, a tenth
+//                                  near the incumbent and the baseline; near: only these rows
 #include "common/mem.h"
 #include "common/parse.h"
 #include "executor/paired_timing.h"
@@ -35,6 +35,7 @@ struct row {
     const char *name;
     size_t cases;
     double noise;  // standard deviation of a launch's logarithm; 0: recorded launches
+    double quiet;  // that of all cases but the first; 0: the same
     double factor; // candidate's time over the baseline's
     bool mixed;    // 1 in the last case
     double burst;  // factor of the launches of one arm in a block with a burst; 0: no bursts
@@ -76,6 +77,8 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
     bool last = number + 1 == row->cases;
     double factor[2] = {1, row->mixed && last ? 1 : row->factor * (row->near > 0 ? row->near : 1)};
 
+    double noise = row->quiet > 0 && number > 0 ? row->quiet : row->noise;
+
     (void)err;
     bench->blocks++;
     if (row->burst > 0 && stats_rng_unit(&bench->rng) < BURST_SHARE) {
@@ -85,8 +88,8 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
         size_t at = bench->at[number]++ % LAUNCHES;
 
         for (size_t arm = 0; arm < 2; arm++) {
-            double ns = row->noise > 0 ? 50000 * exp(row->noise * stats_rng_normal(&bench->rng))
-                                       : recorded[bench->run[number]][arm][at];
+            double ns = noise > 0 ? 50000 * exp(noise * stats_rng_normal(&bench->rng))
+                                  : recorded[bench->run[number]][arm][at];
             ret->cpu[arm][i] = ret->wall[arm][i] = ns * factor[arm];
         }
     }
@@ -160,7 +163,7 @@ static void run_near(const struct row *row, uint64_t timings)
 {
     struct bench *bench = xmalloc(sizeof(*bench));
     double truth = -log2(row->factor * row->near), square = 0;
-    size_t blocks = 0, above = 0, open = 0;
+    size_t blocks = 0, above = 0, open = 0, missed = 0;
 
     for (uint64_t i = 0; i < timings; i++) {
         double log2_ratio = time_one(bench, row, i);
@@ -169,14 +172,15 @@ static void run_near(const struct row *row, uint64_t timings)
         above += log2_ratio > -log2(row->near) + IMPROVEMENT_MARGIN_LOG2;
         open +=
             timing_verdict(&bench->timing.rule, &bench->timing.combined) == VERDICT_INCONCLUSIVE;
+        missed += truth < bench->timing.combined.lo || truth > bench->timing.combined.hi;
         blocks += bench->blocks;
     }
     printf("%-14s  cases %zu, near %s %6.4f  launches %6.1f  seems to improve %6.2f %%  "
-           "inconclusive %6.2f %%  error of the estimate %.2f %%\n",
+           "inconclusive %6.2f %%  error of the estimate %.2f %%  interval misses %.2f %%\n",
            row->name, row->cases, row->near == INCUMBENT ? "an incumbent" : "the baseline",
            row->factor, 4.0 * (double)blocks / (double)timings,
            100.0 * (double)above / (double)timings, 100.0 * (double)open / (double)timings,
-           100 * M_LN2 * sqrt(square / (double)timings));
+           100 * M_LN2 * sqrt(square / (double)timings), 100.0 * (double)missed / (double)timings);
     free(bench);
 }
 
@@ -206,16 +210,45 @@ static void run_row(const struct row *row, uint64_t timings)
     free(bench);
 }
 
-int main(int argc, char **argv)
+// One kind of noise.
+struct kind {
+    const char *name;
+    double noise, quiet; // as in a row
+};
+
+static void run_far(const struct kind *kind, uint64_t timings)
 {
     static const double factor[] = {0.5, 1, 1.02, 1.05, 1.06, 1.08, 1.1, 1.2, 1.5, 2, 3};
-    static const double near[] = {1.02, 1.01, 1.005, 1.0025, 1, 0.9975, 0.995, 0.99, 0.98};
     static const double burst[] = {1.6, 4};
     static const double burst_factor[] = {1, 1.02, 1.05};
-    static const struct {
-        const char *name;
-        double noise;
-    } kind[] = {{"launches, H200", 0}, {"1 % a launch", 0.01}, {"4 % a launch", 0.04}};
+    struct row row = {
+        .name = kind->name, .cases = CASES, .noise = kind->noise, .quiet = kind->quiet};
+
+    for (size_t i = 0; i < ARRAY_LEN(factor); i++) {
+        row.factor = factor[i];
+        run_row(&row, timings);
+    }
+    row.mixed = true;
+    run_row(&row, timings);
+    row.mixed = false;
+    for (size_t b = 0; b < ARRAY_LEN(burst); b++) {
+        row.burst = burst[b];
+        for (row.cases = CASES; row.cases > 0; row.cases--) {
+            for (size_t i = 0; i < ARRAY_LEN(burst_factor); i++) {
+                row.factor = burst_factor[i];
+                run_row(&row, BURST_TIMINGS * timings);
+            }
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const double near[] = {1.02, 1.01, 1.005, 1.0025, 1, 0.9975, 0.995, 0.99, 0.98};
+    static const struct kind kind[] = {{"launches, H200", 0, 0},
+                                       {"1 % a launch", 0.01, 0},
+                                       {"4 % a launch", 0.04, 0},
+                                       {"4, 1 and 1 %", 0.04, 0.01}};
     struct err err = ERR_INIT;
     uint64_t timings = 2000;
 
@@ -224,30 +257,14 @@ int main(int argc, char **argv)
         return 2;
     }
     read_recorded();
-    for (size_t k = 0; k < ARRAY_LEN(kind); k++) {
-        struct row row = {.name = kind[k].name, .cases = CASES, .noise = kind[k].noise};
-
-        for (size_t i = 0; i < ARRAY_LEN(factor); i++) {
-            row.factor = factor[i];
-            run_row(&row, timings);
-        }
-        row.mixed = true;
-        run_row(&row, timings);
-        row.mixed = false;
-        for (size_t b = 0; b < ARRAY_LEN(burst); b++) {
-            row.burst = burst[b];
-            for (row.cases = CASES; row.cases > 0; row.cases--) {
-                for (size_t i = 0; i < ARRAY_LEN(burst_factor); i++) {
-                    row.factor = burst_factor[i];
-                    run_row(&row, BURST_TIMINGS * timings);
-                }
-            }
-        }
+    for (size_t k = 0; k < ARRAY_LEN(kind) && argc <= 2; k++) {
+        run_far(&kind[k], timings);
     }
     for (size_t k = 0; k < 2 * ARRAY_LEN(kind); k++) {
         struct row row = {.name = kind[k % ARRAY_LEN(kind)].name,
                           .cases = CASES,
                           .noise = kind[k % ARRAY_LEN(kind)].noise,
+                          .quiet = kind[k % ARRAY_LEN(kind)].quiet,
                           .near = k < ARRAY_LEN(kind) ? INCUMBENT : 1};
 
         for (size_t i = 0; i < ARRAY_LEN(near); i++) {

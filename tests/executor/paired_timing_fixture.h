@@ -25,6 +25,7 @@ struct fixture {
     // What each block takes; the index of a case's second pair is its number among the cases.
     double first_ns[2], second_ns[2][2];
     double noise_log2;  // every other block is off by so much, up and down in turn
+    double noise_of[2]; // factor of it in each case
     size_t spike_every; // every so many blocks one launch of the first arm takes 16 times as long
     size_t timeless_every; // in every so many blocks one launch takes no time; 0: none
     size_t void_every;     // every so many blocks is void; 0: none, 1: all
@@ -58,7 +59,7 @@ static inline int run_block(void *owner, struct timed_case *timed, struct timing
 {
     struct fixture *f = owner;
     size_t number = (size_t)(timed - f->timing.cases);
-    double off = f->blocks % 2 == 0 ? f->noise_log2 : -f->noise_log2;
+    double noise = f->noise_log2 * f->noise_of[number], off = f->blocks % 2 == 0 ? noise : -noise;
 
     assert_true(f->blocks < LOG_MAX);
     f->log[f->blocks].phase = timed->phase;
@@ -128,6 +129,7 @@ static inline int set_up(void **state)
     stats_rng_init(&f->rng, 1, 1);
     for (size_t i = 0; i < 2; i++) {
         f->first_ns[i] = 2000;
+        f->noise_of[i] = 1;
         f->second_ns[0][i] = f->second_ns[1][i] = 1000;
     }
     f->timing.owner = f;

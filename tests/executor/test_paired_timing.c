@@ -69,6 +69,33 @@ static void without_a_decision_all_looks_are_done(void **state)
     free(all);
 }
 
+// More blocks of a case from which next to none of the noise comes would tell nothing.
+static void only_noisy_cases_get_more_blocks(void **state)
+{
+    struct fixture *f = *state;
+
+    f->timing.case_count = 2;
+    f->timing.cases[0].weight = f->timing.cases[1].weight = 0.5;
+    f->noise_log2 = 0.3;
+    f->noise_of[0] = 0.2; // with 0.04 of the second case's variance
+    f->first_ns[0] = f->first_ns[1] = 1000;
+    f->timing.looks = 4;
+    run(f);
+    assert_int_equal(f->timing.cases[0].series.count, TIMING_FIRST_LOOK << 1);
+    assert_int_equal(f->timing.cases[1].series.count, TIMING_FIRST_LOOK << 3);
+    assert_true(f->timing.combined.lo < 0 && f->timing.combined.hi > 0);
+    // It gets them when the other has so many that its share is no longer small.
+    struct fixture *later = xmemdup(f, sizeof(*f));
+    later->timing.owner = later;
+    later->timing.rng = &later->rng;
+    later->timing.looks = 5;
+    later->blocks = 0;
+    run(later);
+    assert_int_equal(later->timing.cases[0].series.count, TIMING_FIRST_LOOK << 2);
+    assert_int_equal(later->timing.cases[1].series.count, TIMING_FIRST_LOOK << 4);
+    free(later);
+}
+
 static void a_systematic_error_widens_what_blocks_cannot(void **state)
 {
     struct fixture *f = *state;
@@ -418,6 +445,7 @@ int main(void)
         TEST(a_clock_that_shows_no_time_is_an_error),
         TEST(some_blocks_without_a_time_are_run_again),
         TEST(without_a_decision_all_looks_are_done),
+        TEST(only_noisy_cases_get_more_blocks),
         TEST(a_systematic_error_widens_what_blocks_cannot),
         TEST(used_up_seconds_leave_the_least_blocks_of_each_case),
         TEST(the_first_block_of_a_superblock_does_not_count),
