@@ -44,7 +44,7 @@ void gpu_tensor_addresses(size_t l2_bytes, const size_t *bytes, size_t count, cu
     size_t placed = 0;
 
     (void)gpu_next_area(placed, GPU_STAMP_BYTES, &placed);
-    (void)gpu_next_area(placed, GPU_SCRATCH_WORDS * sizeof(uint64_t), &placed);
+    (void)gpu_next_area(placed, GPU_WORDS_BYTES, &placed);
     (void)gpu_next_area(placed, gpu_flush_size(l2_bytes), &placed);
     for (size_t i = 0; i < count; i++) {
         ret[i] = ARENA_OPEN + gpu_next_area(placed, bytes[i], &placed);

@@ -108,7 +108,7 @@ static int make_memory(struct gpu *gpu, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = arena_place(&gpu->open, GPU_SCRATCH_WORDS * sizeof(uint64_t), &gpu->words, err);
+    rc = arena_place(&gpu->open, GPU_WORDS_BYTES, &gpu->words, err);
     if (rc != 0) {
         return rc;
     }
@@ -118,15 +118,13 @@ static int make_memory(struct gpu *gpu, struct err *err)
     }
     gpu->open_mark = gpu->open.placed;
     gpu->judge_mark = gpu->judge.placed;
-    gpu->host_words = aligned_alloc(4096, GPU_SCRATCH_WORDS * sizeof(uint64_t));
+    gpu->host_words = aligned_alloc(4096, GPU_WORDS_BYTES);
     if (!gpu->host_words) {
         return err_set(err, ERR_SYSTEM, "no memory for results");
     }
-    return gpu_check(gpu,
-                     gpu->driver.host_register(gpu->host_words,
-                                               GPU_SCRATCH_WORDS * sizeof(uint64_t),
-                                               CU_HOST_REGISTER_PORTABLE),
-                     "pinning memory", err);
+    return gpu_check(
+        gpu, gpu->driver.host_register(gpu->host_words, GPU_WORDS_BYTES, CU_HOST_REGISTER_PORTABLE),
+        "pinning memory", err);
 }
 
 int gpu_open(struct gpu *gpu, const char *uuid, struct err *err)

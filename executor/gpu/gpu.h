@@ -46,9 +46,10 @@ enum gpu_kernel {
 #define GPU_ZONES 120 // as many as fit the parameters of a kernel with others
 #define GPU_UUID_MAX 64
 #define GPU_SCRATCH_WORDS 8192 // 64-bit result words, which kernels write and the host reads
-#define GPU_STAMP_BYTES 64     // two stamps
-#define GPU_RECORDINGS 2       // recordings that may be loaded at a time
-#define GPU_STREAMS 8          // on which launches of a program may overlap, the stream included
+#define GPU_WORDS_BYTES (GPU_SCRATCH_WORDS * sizeof(uint64_t))
+#define GPU_STAMP_BYTES 64 // two stamps
+#define GPU_RECORDINGS 2   // recordings that may be loaded at a time
+#define GPU_STREAMS 8      // on which launches of a program may overlap, the stream included
 
 // Zones of device memory that nothing may write to. The kernels know the same struct as kc_zones.
 struct gpu_zones {

@@ -76,7 +76,7 @@ int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err)
 
     *zones = (struct gpu_zones){.count = 0};
     bool room = add_gap(zones, &at, gpu->stamps, GPU_STAMP_BYTES);
-    room = room && add_gap(zones, &at, gpu->words, GPU_SCRATCH_WORDS * sizeof(uint64_t));
+    room = room && add_gap(zones, &at, gpu->words, GPU_WORDS_BYTES);
     room = room && add_gap(zones, &at, gpu->flush, gpu->flush_bytes);
     for (size_t t = 0; t < harness->problem->tensor_count; t++) { // in the order of their addresses
         room = room && add_gap(zones, &at, harness->live[t].tensor, harness->live[t].bytes);

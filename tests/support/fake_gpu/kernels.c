@@ -224,7 +224,7 @@ static cu_result use_words(float *y, size_t bytes)
     uint64_t *words = (uint64_t *)(uintptr_t)RESULT_WORDS;
     bool found = false;
 
-    if (!fake_holds(RESULT_WORDS, GPU_SCRATCH_WORDS * sizeof(*words))) {
+    if (!fake_holds(RESULT_WORDS, GPU_WORDS_BYTES)) {
         return breaks(CU_ILLEGAL_ADDRESS);
     }
     for (size_t i = 0; i < GPU_SCRATCH_WORDS; i++) {
