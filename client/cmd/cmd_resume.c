@@ -14,6 +14,7 @@
 
 struct resume_options {
     uint64_t budget_ns, max_time_ns, measurements, candidates;
+    double target;
 };
 
 static const struct option_row rows[] = {
@@ -27,6 +28,10 @@ static const struct option_row rows[] = {
      NULL, "the same for candidates to consider"},
     {"max-time", 0, OPTION_DURATION, offsetof(struct resume_options, max_time_ns), "TIME", NULL, 0,
      0, NULL, "the same for the time in all"},
+    {"target", 0, OPTION_F64, offsetof(struct resume_options, target), "X", NULL, RUN_TARGET_LEAST,
+     RUN_TARGET_MOST, NULL,
+     "stop when a record is X times as fast as the baseline; default: as it began, unless the "
+     "search has that"},
     {0},
 };
 
@@ -37,10 +42,12 @@ static int extend(struct run *run, struct run_state *run_state,
     struct run_limits limits = {.budget_seconds = clock_seconds(options->budget_ns),
                                 .wall_seconds = clock_seconds(options->max_time_ns),
                                 .measurements = options->measurements,
-                                .candidates = options->candidates};
+                                .candidates = options->candidates,
+                                .target = options->target};
     struct run_extended event;
     if (options->budget_ns + options->max_time_ns + options->measurements + options->candidates ==
-        0) {
+            0 &&
+        options->target == 0) {
         return 0;
     }
     int rc = run_extend(&event, run_state, &limits, err);

@@ -24,6 +24,14 @@ static int check_count(const char *option, uint64_t limit, uint64_t used, const 
                : 0;
 }
 
+static int check_target(double target, const struct run_state *run_state, struct err *err)
+{
+    return target > 0 && run_state_reached(run_state, target)
+               ? err_set(err, ERR_USAGE, "option --target: the search has %.4gx; give more",
+                         exp2(run_state_incumbent_log2(run_state)))
+               : 0;
+}
+
 int run_extend(struct run_extended *ret, const struct run_state *run_state,
                const struct run_limits *limits, struct err *err)
 {
@@ -46,6 +54,10 @@ int run_extend(struct run_extended *ret, const struct run_state *run_state,
     if (rc != 0) {
         goto out;
     }
+    rc = check_target(limits->target, run_state, err);
+    if (rc != 0) {
+        goto out;
+    }
     *ret = (struct run_extended){
         .budget_seconds =
             limits->budget_seconds > 0 ? limits->budget_seconds : started->budget_seconds,
@@ -54,6 +66,9 @@ int run_extend(struct run_extended *ret, const struct run_state *run_state,
         .candidates_max = limits->candidates > 0 ? limits->candidates : started->candidates_max,
         .wall_limit_seconds =
             limits->wall_seconds > 0 ? limits->wall_seconds : started->wall_limit_seconds,
+        .target = limits->target > 0                              ? limits->target
+                  : run_state_reached(run_state, started->target) ? NAN
+                                                                  : started->target,
     };
 out:
     return rc;
@@ -85,6 +100,7 @@ void run_state_extend(struct run_state *run_state, const struct run_extended *ev
     started->measurements_max = event->measurements_max;
     started->candidates_max = event->candidates_max;
     started->wall_limit_seconds = event->wall_limit_seconds;
+    started->target = event->target;
     // The closing begins anew when the search ends again: another survey and another play-off.
     settle_draws(run_state);
     run_state_clear_end(run_state);

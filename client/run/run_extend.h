@@ -12,6 +12,7 @@ struct run_limits {
     uint64_t measurements;
     uint64_t candidates;
     double wall_seconds;
+    double target; // speedup over the baseline; 0: as it was, unless the run has reached that
 };
 
 // Fills in the event that gives the run these limits. ERR_USAGE when one of them is used up

@@ -181,6 +181,9 @@ MUST_CHECK int run_state_read(struct run_state *run_state, struct run *run, stru
 double run_state_incumbent_log2(const struct run_state *run_state);
 // The same, as it was when only candidates 1 … last were known.
 double run_state_incumbent_before(const struct run_state *run_state, uint64_t last);
+// Whether there is an incumbent that is at least `target` times as fast as the baseline; false when
+// that is NaN or 0, which is no target.
+bool run_state_reached(const struct run_state *run_state, double target);
 // What the forecaster has shown last; NULL when nothing was recorded of it.
 const struct run_trusted *run_state_trust(const struct run_state *run_state,
                                           const char *forecaster);

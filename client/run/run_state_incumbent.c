@@ -1,10 +1,18 @@
 #include "client/run/run_state.h"
 
+#include <math.h>
+
 double run_state_incumbent_log2(const struct run_state *run_state)
 {
     return run_state->incumbent_count == 0
                ? 0
                : run_state->incumbent[run_state->incumbent_count - 1].event.speedup->log2;
+}
+
+bool run_state_reached(const struct run_state *run_state, double target)
+{
+    return target > 0 && run_state->incumbent_count > 0 &&
+           run_state_incumbent_log2(run_state) >= log2(target);
 }
 
 static const struct run_incumbent *incumbent_before(const struct run_state *run_state,

@@ -272,9 +272,24 @@ static void say_over(struct search *s)
     }
 }
 
+// Ends the search when its time is up or it has what it was asked for.
+static void stop_at_limits(struct search *s)
+{
+    double target = s->run_state->started.target;
+    if (s->limit_reached) {
+        pipeline_stop(s->pipeline, "time limit reached");
+    }
+    if (run_state_reached(s->run_state, target)) {
+        char reason[64];
+        snprintf(reason, sizeof(reason), "target of %.4gx reached", target);
+        pipeline_stop(s->pipeline, reason);
+    }
+}
+
 static int loop(struct search *s, struct err *err)
 {
     const char *reason = NULL;
+    stop_at_limits(s);
     int rc = pipeline_advance(s->pipeline, err);
     while (rc == 0 && !pipeline_done(s->pipeline, &reason)) {
         if (daemon_pool_outstanding(s->daemon_pool) == 0 &&
@@ -283,9 +298,7 @@ static int loop(struct search *s, struct err *err)
                            "the search has nothing to wait for and is not at its end");
         }
         rc = daemon_pool_run_once(s->daemon_pool, err);
-        if (s->limit_reached) {
-            pipeline_stop(s->pipeline, "time limit reached");
-        }
+        stop_at_limits(s);
         if (rc == 0) {
             rc = pipeline_advance(s->pipeline, err);
         }

@@ -93,6 +93,7 @@ static int fill_started(struct run_started *started, const struct generator_list
         .candidates_max = options->candidates,
         .release = xstrdup(KCAST_VERSION),
         .wall_limit_seconds = options->max_time_ns > 0 ? clock_seconds(options->max_time_ns) : NAN,
+        .target = options->target,
         .command = command_line(),
         .batch = width.batch,
         .wide = width.wide,

@@ -29,6 +29,7 @@ struct search_options {
     double alpha, delta;             // of policy risk
     uint64_t budget_ns;              // device time; 0: no limit
     uint64_t max_time_ns;            // wall time; 0: no limit
+    double target;                   // speedup with which it ends; 0: none
     uint64_t measurements;           // at most so many; 0: no limit
     uint64_t candidates;             // at most so many; 0: no limit
     uint64_t batch;                  // candidates considered at a time
@@ -110,6 +111,10 @@ static inline double search_confidence(const struct search_options *options)
                    "consider at most N candidates; 0: all there are"),                             \
         SEARCH_ROW(base, "max-time", 0, OPTION_DURATION, max_time_ns, "TIME", NULL, 0, 0, NULL,    \
                    "stop after so much time in all"),                                              \
+        SEARCH_ROW(base, "target", 0, OPTION_F64, target, "X", NULL, RUN_TARGET_LEAST,             \
+                   RUN_TARGET_MOST, NULL,                                                          \
+                   "stop when a record is X times as fast as the baseline; what is under way "     \
+                   "then is finished"),                                                            \
         SEARCH_ROW(base, "seed", 's', OPTION_TEXT, seed, "N", NULL, 0, 0, NULL,                    \
                    "of all random choices; default: drawn"),                                       \
         SEARCH_ROW(base, "play-off", 0, OPTION_U64, play_off, "N", "5", 0, PLAY_OFF_MAX, NULL,     \

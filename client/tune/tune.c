@@ -48,7 +48,12 @@ static void search_key(const struct tune *tune, const struct problem_dir *narrow
         (unsigned long long)o->budget_ns, (unsigned long long)o->max_time_ns,
         (unsigned long long)o->measurements, (unsigned long long)o->candidates,
         (unsigned long long)o->batch, (unsigned long long)o->wide, o->seed ? o->seed : "drawn");
-    if (o->lag != 0) { // run files of before the option keep their names
+    if (o->target > 0) { // run files of before the option keep their names
+        char *with_target = xasprintf("%s target %.17g", options, o->target);
+        free(options);
+        options = with_target;
+    }
+    if (o->lag != 0) { // likewise
         char *with_lag = xasprintf("%s lag %llu", options, (unsigned long long)o->lag);
         free(options);
         options = with_lag;

@@ -87,6 +87,7 @@ done <<'TABLE'
 2 | '30m1h' is not a duration | kcast search scan --budget 30m1h
 2 | '1h30' is not a duration | kcast search scan --max-time 1h30
 2 | option --confidence: 2 is outside | kcast search scan --confidence 2
+2 | option --target: 0.5 is outside | kcast search scan --target 0.5
 2 | option --measurements: 'many' is not a whole number | kcast search scan --measurements many
 2 | option --strategy: 'luck' is none of best-of-n|greedy|islands|puct | kcast search scan --strategy luck
 2 | option --candidates: '-3' is not a whole number | kcast search scan --candidates -3

@@ -177,6 +177,60 @@ static void what_is_used_up_is_no_limit(void **state)
     free(path);
 }
 
+// It ends with the record that reaches the target, and goes on when it is given a higher one, or
+// something else than one.
+static void a_search_ends_with_its_target(void **state)
+{
+    struct fixture *f = *state;
+    char *path = run_path(f, "no-target"), *aimed = run_path(f, "aimed"), target[32], higher[32];
+    struct run_state whole, run_state;
+    forget(f);
+    expect(f, 0, NULL,
+           (const char *[]){"search", f->problem, "--run", path, "--seed", "5", "--candidates",
+                            "60", NULL});
+    load(&whole, path);
+    assert_true(whole.incumbent_count > 0);
+    double first = whole.incumbent[0].event.speedup->log2;
+    double aim = exp2(0.9 * first);
+    snprintf(target, sizeof(target), "%.6f", aim);
+    snprintf(higher, sizeof(higher), "%.6f", exp2(run_state_incumbent_log2(&whole)) * 100);
+
+    forget(f);
+    expect(f, 0, NULL,
+           (const char *[]){"search", f->problem, "--run", aimed, "--seed", "5", "--candidates",
+                            "60", "--target", target, NULL});
+    load(&run_state, aimed);
+    assert_true(run_state.finished && strstr(run_state.finish_reason, "target of"));
+    assert_true(run_state.candidate_count < whole.candidate_count && run_state.surveys == 0 &&
+                run_state.game_count == 0);
+    assert_true(exp2(run_state_incumbent_log2(&run_state)) >= aim - 1e-6);
+    uint64_t before = run_state.candidate_count;
+    run_state_release(&run_state);
+
+    expect(f, 2, NULL, (const char *[]){"resume", aimed, "--target", target, NULL});
+    expect(f, 0, NULL, (const char *[]){"resume", aimed, "--target", higher, NULL});
+    load(&run_state, aimed);
+    assert_true(run_state.finished && !strstr(run_state.finish_reason, "target of"));
+    assert_true(run_state.candidate_count > before && run_state.has_played_off);
+    run_state_release(&run_state);
+
+    // What it has reached does not hold it up when it is given more of something else.
+    forget(f);
+    free(aimed);
+    aimed = run_path(f, "more");
+    expect(f, 0, NULL,
+           (const char *[]){"search", f->problem, "--run", aimed, "--seed", "5", "--candidates",
+                            "60", "--target", target, NULL});
+    expect(f, 0, NULL, (const char *[]){"resume", aimed, "--candidates", "70", NULL});
+    load(&run_state, aimed);
+    assert_true(run_state.finished && run_state.candidate_count > before);
+    assert_false(run_state.started.target > 0);
+    run_state_release(&run_state);
+    run_state_release(&whole);
+    free(aimed);
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +239,7 @@ int main(void)
         cmocka_unit_test(more_measurements_are_made_up_to_the_new_limit),
         cmocka_unit_test(a_larger_budget_is_used_and_kept),
         cmocka_unit_test(what_is_used_up_is_no_limit),
+        cmocka_unit_test(a_search_ends_with_its_target),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
