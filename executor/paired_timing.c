@@ -5,7 +5,6 @@
 // for its first A and B and one for its second, so each arm is first on a content equally often.
 #include "executor/paired_timing.h"
 #include "common/clock.h"
-#include "common/mem.h"
 #include <math.h>
 #include <string.h>
 
@@ -21,8 +20,7 @@
 // from the look on at which the noise of each is known well enough.
 #define QUIET_SHARE 0.1
 #define QUIET_LOOK 2
-#define UNLIKE_LEAST 4        // blocks with different clocks that are repeated in any case
-#define OUTCOME_LOG2_MAX 64.0 // larger ratios are reported as this
+#define UNLIKE_LEAST 4 // blocks with different clocks that are repeated in any case
 
 static double now_s(void)
 {
@@ -173,7 +171,7 @@ static struct timing_estimate estimate_pairs(struct paired_timing *paired_timing
 // Whether the case ended before its blocks could be told from each other.
 static bool ended_on_few(const struct timed_case *timed)
 {
-    return timed->lost && timed->series.count < LOSS_BLOCKS;
+    return timed->ended_early && timed->series.count < LOSS_BLOCKS;
 }
 
 // Whether each block of this case is slower in the second arm by a wide margin, and none was
@@ -190,7 +188,7 @@ static bool all_far_below(const struct paired_timing *paired_timing, const struc
 }
 
 // Whether the blocks of this case so far show that the second arm is a clear loser.
-static bool is_lost(struct paired_timing *paired_timing, struct timed_case *timed)
+static bool case_is_lost(struct paired_timing *paired_timing, struct timed_case *timed)
 {
     bool few = timed->series.count < LOSS_BLOCKS;
 
@@ -203,11 +201,100 @@ static bool is_lost(struct paired_timing *paired_timing, struct timed_case *time
     return timing_is_loss(&paired_timing->rule, &estimate, TIMING_LOSS_CASE_ALPHA);
 }
 
-// Adds blocks to a case until it has as many as the look needs or its share of the seconds is used
-// up. BLOCKS_LEAST are run in any case, so that there is an estimate, however wide. It also stops
-// as soon as lost_from or more blocks show that the second arm is a clear loser.
+// Returns the estimate of the first cases together.
+static struct timing_estimate combine(struct paired_timing *paired_timing, size_t count)
+{
+    struct timing_estimate of[PROBLEM_CASE_MAX];
+    double weight[PROBLEM_CASE_MAX];
+
+    for (size_t i = 0; i < count; i++) {
+        struct timed_case *timed = &paired_timing->cases[i];
+
+        of[i] = ended_on_few(timed) ? estimate_pairs(paired_timing, timed)
+                                    : estimate_blocks(paired_timing, timed);
+        weight[i] = timed->weight;
+    }
+    return timing_combine(of, weight, count);
+}
+
+// Whether the blocks of all cases together show that the second arm is a clear loser. What disturbs
+// a whole block comes seldom enough that it does not do so in all cases: where one of them has few
+// blocks, each has to show it as well.
+static bool is_lost(struct paired_timing *paired_timing)
+{
+    bool each = true, few = false;
+
+    for (size_t i = 0; i < paired_timing->case_count; i++) {
+        struct timed_case *timed = &paired_timing->cases[i];
+
+        if (timed->series.count == 0 || timed->escaped > 0) {
+            return false;
+        }
+        each = each && case_is_lost(paired_timing, timed);
+        few |= timed->series.count < LOSS_BLOCKS;
+    }
+    if (few && !each) {
+        return false;
+    }
+    struct timing_estimate all = combine(paired_timing, paired_timing->case_count);
+    return timing_is_loss(&paired_timing->rule, &all, TIMING_LOSS_ALPHA);
+}
+
+// Whether the second arm is likely to lose: most candidates of a search do, whose cases are not
+// equally far above the baseline; others do when it seems so by the cases up to this one.
+static bool may_be_lost(const struct paired_timing *paired_timing, const struct timed_case *timed)
+{
+    double log2 = 0, weight = 0;
+
+    if (!isnan(paired_timing->rule.anchor_log2)) {
+        return true;
+    }
+    for (const struct timed_case *of = paired_timing->cases; of <= timed; of++) {
+        log2 += of->weight * timing_of(&of->series).log2;
+        weight += of->weight;
+    }
+    return timing_is_below(&paired_timing->rule, log2 / weight);
+}
+
+// Whether a case has enough blocks for now, which is asked after each.
+typedef bool stop_rule(struct paired_timing *paired_timing, struct timed_case *timed);
+
+// Whether it is certain on which side of a clear loser this case is, whatever the others say.
+static bool is_known(struct paired_timing *paired_timing, struct timed_case *timed)
+{
+    struct timing_estimate estimate = estimate_blocks(paired_timing, timed);
+
+    return timing_is_loss(&paired_timing->rule, &estimate, TIMING_LOSS_CASE_ALPHA) ||
+           timing_is_no_loss(&paired_timing->rule, &estimate, TIMING_LOSS_CASE_ALPHA);
+}
+
+// From LOSS_BLOCKS on a case that is known well enough waits for the others when a loser is likely:
+// all cases together may end it. Otherwise it goes on, since it would have to warm up again.
+static bool stop_on_three(struct paired_timing *paired_timing, struct timed_case *timed)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < paired_timing->case_count; i++) {
+        all &= paired_timing->cases[i].series.count >= LOSS_BLOCKS;
+    }
+    return all ? is_lost(paired_timing)
+               : timed->series.count >= LOSS_BLOCKS && may_be_lost(paired_timing, timed) &&
+                     is_known(paired_timing, timed);
+}
+
+static bool stop_on_few(struct paired_timing *paired_timing, struct timed_case *timed)
+{
+    size_t least = paired_timing->case_count < LOSS_BLOCKS_LEAST ? LOSS_BLOCKS_LEAST : 1;
+    bool few = timed->series.count >= least && timed->series.count < LOSS_BLOCKS;
+
+    return few ? case_is_lost(paired_timing, timed) : stop_on_three(paired_timing, timed);
+}
+
+// Adds blocks to a case until it has as many as the look needs, `stop`, which may be NULL, says so,
+// or its share of the seconds is used up. BLOCKS_LEAST are run in any case, so that there is an
+// estimate, however wide.
 static int run_case(struct paired_timing *paired_timing, struct timed_case *timed, size_t blocks,
-                    size_t lost_from, bool *ret_capped, struct err *err)
+                    stop_rule *stop, bool *ret_capped, struct err *err)
 {
     double timing = timing_s(paired_timing);
     double budget = paired_timing->max_seconds * timed->weight - timed->spent_s;
@@ -215,15 +302,15 @@ static int run_case(struct paired_timing *paired_timing, struct timed_case *time
 
     *ret_capped = false;
     int rc = 0;
-    timed->lost = false;
-    while (timed->series.count < blocks && rc == 0 && !timed->disturbed && !timed->lost) {
+    timed->ended_early = false;
+    while (timed->series.count < blocks && rc == 0 && !timed->disturbed && !timed->ended_early) {
         if (timed->series.count >= BLOCKS_LEAST && timing_s(paired_timing) - timing > budget) {
             *ret_capped = true;
             break;
         }
         rc = run_one(paired_timing, timed, err);
         ran = true;
-        timed->lost = rc == 0 && timed->series.count >= lost_from && is_lost(paired_timing, timed);
+        timed->ended_early = rc == 0 && stop && stop(paired_timing, timed);
     }
     if (rc == 0 && ran) {
         rc = paired_timing->superblock(paired_timing->owner, timed, true, err);
@@ -257,8 +344,8 @@ double paired_timing_first_median(const struct timed_case *timed)
     return median_of(timed->first_ns, timed->launch_count);
 }
 
-// Short launches of a case that has ended as lost are not compared one by one, since the arms
-// differ by far more than what that is for, and there are few of them.
+// Short launches of a clear loser are not compared one by one, since the arms differ by far more
+// than what that is for, and there are few of them.
 static void estimate(struct paired_timing *paired_timing)
 {
     struct timing_estimate each[PROBLEM_CASE_MAX];
@@ -269,7 +356,7 @@ static void estimate(struct paired_timing *paired_timing)
 
         timed->estimate = ended_on_few(timed) ? estimate_pairs(paired_timing, timed)
                                               : estimate_blocks(paired_timing, timed);
-        if (!timed->lost && paired_timing_median(timed) < paired_timing->short_ns) {
+        if (!paired_timing->lost && paired_timing_median(timed) < paired_timing->short_ns) {
             timed->estimate =
                 timing_of_launches(timed->first_ns, timed->second_ns, timed->launch_count,
                                    paired_timing->quantum_ns, timed->series.systematic);
@@ -280,9 +367,9 @@ static void estimate(struct paired_timing *paired_timing)
     paired_timing->combined = timing_combine(each, weight, paired_timing->case_count);
 }
 
-// Runs the first blocks of each case, which ends early where lost_from or more of them show a clear
-// loser. Cases that have LOSS_BLOCKS have been here already.
-static int run_early(struct paired_timing *paired_timing, size_t lost_from, struct err *err)
+// Runs the first blocks of each case that has fewer than LOSS_BLOCKS. A case may end on fewer as
+// long as those before it show a clear loser.
+static int run_early(struct paired_timing *paired_timing, stop_rule *stop, struct err *err)
 {
     for (size_t i = 0; i < paired_timing->case_count; i++) {
         struct timed_case *timed = &paired_timing->cases[i];
@@ -291,49 +378,24 @@ static int run_early(struct paired_timing *paired_timing, size_t lost_from, stru
         if (timed->series.count >= LOSS_BLOCKS) {
             continue;
         }
-        int rc = run_case(paired_timing, timed, TIMING_FIRST_LOOK, lost_from, &capped, err);
+        int rc = run_case(paired_timing, timed, TIMING_FIRST_LOOK, stop, &capped, err);
         if (rc != 0) {
             return rc;
         }
         paired_timing->capped |= capped;
-        // Few blocks of the others would count for nothing (all_lose).
-        lost_from = timed->lost ? lost_from : LOSS_BLOCKS;
+        stop = case_is_lost(paired_timing, timed) ? stop : stop_on_three;
     }
+    paired_timing->lost = is_lost(paired_timing);
     return 0;
 }
 
-// Whether some case shows a clear loser and all together do. What disturbs a whole block comes
-// seldom enough that it does not do so in all cases: one that ended on few blocks counts only when
-// each of the others shows a clear loser too.
-static bool all_lose(struct paired_timing *paired_timing)
-{
-    bool any = false, each = true, few = false;
-
-    for (size_t i = 0; i < paired_timing->case_count; i++) {
-        any |= paired_timing->cases[i].lost;
-        each &= paired_timing->cases[i].lost;
-        few |= ended_on_few(&paired_timing->cases[i]);
-    }
-    if (!any || (few && !each)) {
-        return false;
-    }
-    estimate(paired_timing);
-    return timing_is_loss(&paired_timing->rule, &paired_timing->combined, TIMING_LOSS_ALPHA);
-}
-
 // Runs the first blocks of each case. If they show a clear loser, nothing more is run. Cases that
-// ended on few blocks have more when these are not enough.
+// ended on few blocks have LOSS_BLOCKS at least when these are not enough.
 static int run_first(struct paired_timing *paired_timing, struct err *err)
 {
-    int rc = run_early(paired_timing,
-                       paired_timing->case_count < LOSS_BLOCKS_LEAST ? LOSS_BLOCKS_LEAST : 1, err);
+    int rc = run_early(paired_timing, stop_on_few, err);
 
-    paired_timing->lost = rc == 0 && all_lose(paired_timing);
-    if (rc == 0 && !paired_timing->lost) {
-        rc = run_early(paired_timing, LOSS_BLOCKS, err);
-        paired_timing->lost = rc == 0 && all_lose(paired_timing);
-    }
-    return rc;
+    return rc == 0 && !paired_timing->lost ? run_early(paired_timing, stop_on_three, err) : rc;
 }
 
 // Finds the cases from which the noise of the combined estimate comes: all without the quietest,
@@ -366,7 +428,8 @@ static void find_noisy(const struct paired_timing *paired_timing, bool noisy[PRO
     }
 }
 
-// Runs the blocks of a look: each case gets as many as it has had, but for the quiet ones.
+// Runs the blocks of a look: each case gets as many as it has had, but for the quiet ones. Before
+// the first look it ends as soon as all cases together show a clear loser.
 static int run_look(struct paired_timing *paired_timing, size_t look, struct err *err)
 {
     bool noisy[PROBLEM_CASE_MAX];
@@ -382,12 +445,17 @@ static int run_look(struct paired_timing *paired_timing, size_t look, struct err
             blocks = !noisy[i] ? 0 : twice < blocks ? twice : blocks;
         }
         bool capped;
-        int rc = run_case(paired_timing, timed, blocks, SIZE_MAX, &capped, err);
+        int rc =
+            run_case(paired_timing, timed, blocks, look == 0 ? stop_on_three : NULL, &capped, err);
 
         if (rc != 0) {
             return rc;
         }
         paired_timing->capped |= capped;
+        if (timed->ended_early) {
+            paired_timing->lost = true;
+            break;
+        }
     }
     return 0;
 }
@@ -397,13 +465,17 @@ int paired_timing_run(struct paired_timing *paired_timing, struct err *err)
     int rc = run_first(paired_timing, err);
     bool stop = paired_timing->lost;
 
+    if (stop) {
+        estimate(paired_timing);
+    }
     for (size_t look = 0; rc == 0 && look < paired_timing->looks && !stop; look++) {
         rc = run_look(paired_timing, look, err);
         if (rc != 0) {
             return rc;
         }
         estimate(paired_timing);
-        stop = paired_timing->capped || paired_timing_disturbed(paired_timing) ||
+        stop = paired_timing->lost || paired_timing->capped ||
+               paired_timing_disturbed(paired_timing) ||
                timing_decided(&paired_timing->rule, &paired_timing->combined);
     }
     return rc;
@@ -417,57 +489,4 @@ const struct timed_case *paired_timing_disturbed(const struct paired_timing *pai
         }
     }
     return NULL;
-}
-
-// ---- result ----
-
-static double clamp_log2(double value)
-{
-    return isnan(value) ? 0 : fmin(fmax(value, -OUTCOME_LOG2_MAX), OUTCOME_LOG2_MAX);
-}
-
-struct estimate *paired_timing_estimate(const struct timing_estimate *estimate)
-{
-    struct estimate *ret = xcalloc(1, sizeof(*ret));
-
-    ret->log2 = clamp_log2(estimate->log2);
-    ret->lo = isnan(estimate->lo) ? -OUTCOME_LOG2_MAX : clamp_log2(estimate->lo);
-    ret->hi = isnan(estimate->hi) ? OUTCOME_LOG2_MAX : clamp_log2(estimate->hi);
-    ret->blocks = estimate->blocks;
-    return ret;
-}
-
-static struct quantiles *outcome_quantiles(const double *ns, size_t count)
-{
-    double sorted[2 * TIMING_BLOCKS_MAX];
-    struct quantiles *ret = xcalloc(1, sizeof(*ret));
-
-    memcpy(sorted, ns, count * sizeof(double));
-    stats_sort(sorted, count);
-    ret->p10 = stats_quantile(sorted, count, 0.1);
-    ret->p50 = stats_quantile(sorted, count, 0.5);
-    ret->p90 = stats_quantile(sorted, count, 0.9);
-    return ret;
-}
-
-void paired_timing_describe(const struct paired_timing *paired_timing, struct result *result)
-{
-    const struct timed_case *first = &paired_timing->cases[0];
-
-    result->cases = xcalloc(paired_timing->case_count, sizeof(*result->cases));
-    result->cases_count = paired_timing->case_count;
-    for (size_t i = 0; i < paired_timing->case_count; i++) {
-        const struct timed_case *timed = &paired_timing->cases[i];
-        struct case_result *entry = &result->cases[i];
-
-        message_init(&case_result_message, entry);
-        entry->weight = timed->weight;
-        entry->speedup = paired_timing_estimate(&timed->estimate);
-        entry->baseline_ns = outcome_quantiles(timed->first_ns, timed->launch_count);
-        entry->candidate_ns = outcome_quantiles(timed->second_ns, timed->launch_count);
-    }
-    result->speedup = paired_timing_estimate(&paired_timing->combined);
-    result->baseline_ns = outcome_quantiles(first->first_ns, first->launch_count);
-    result->candidate_ns = outcome_quantiles(first->second_ns, first->launch_count);
-    result->launches = paired_timing->launches;
 }

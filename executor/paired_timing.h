@@ -37,7 +37,7 @@ struct timed_case {
     unsigned judge;     // bits of the second arm's launches that are judged in the block that runs
     bool any_judged;    // some launch has been judged
     double spent_s;     // seconds of its blocks
-    bool lost;          // its first blocks alone show that the second arm is a clear loser
+    bool ended_early;   // before the blocks of the first look: it seems to be a clear loser
     struct timing_estimate estimate;
 };
 

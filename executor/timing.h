@@ -9,9 +9,9 @@
 // blocks only, with a two-sided level of 0.05 / 6 at each look (Bonferroni), so that looking
 // repeatedly does not raise the error rate. Cases that have next to none of the noise get no more
 // from the third look on, roughly as in Neyman's allocation (1934). A clear loser is found before
-// the first look: a case ends as soon as its blocks show one at a level of 0.01, and what all cases
-// then say together counts at a level of 0.001. Of fewer than three blocks the noise is taken from
-// within them, and only a candidate that is slower by a wide margin is found by them.
+// the first look: from three blocks of each case on, by what all cases say together at a level of
+// 0.001. Of fewer than three blocks the noise is taken from within them, and only a candidate that
+// is slower by a wide margin in each case is found by them.
 #ifndef EXECUTOR_TIMING_H
 #define EXECUTOR_TIMING_H
 
@@ -31,7 +31,7 @@
 #define TIMING_ESCAPED_SHARE 0.9 // of the blocks in which the clocks differ: the candidate's doing
 #define TIMING_ESCAPED_LEAST 6   // blocks that show it
 #define TIMING_PRECISION_LOG2 0.0036022 // log2(1.0025)
-#define TIMING_LOSS_CASE_ALPHA 0.01     // level at which one case shows a loss
+#define TIMING_LOSS_CASE_ALPHA 0.01     // level at which one case shows a loss by few blocks
 #define TIMING_LOSS_ALPHA 0.001         // and all cases together
 // Below the anchor by more than this, a candidate need not be known better than to the precision;
 // and where that is certain, it has lost.
@@ -138,8 +138,12 @@ double timing_precision(const struct timing_rule *rule, const struct timing_esti
 // is that of blocks (timing_of, timing_of_pairs).
 bool timing_is_loss(const struct timing_rule *rule, const struct timing_estimate *estimate,
                     double alpha);
-// Whether a block's ratio is below what the candidate has to beat by more than
-// TIMING_FAR_BELOW_LOG2.
+// Whether it shows at the level alpha that the candidate is not slower by more than that.
+bool timing_is_no_loss(const struct timing_rule *rule, const struct timing_estimate *estimate,
+                       double alpha);
+// Whether a ratio is below what the candidate has to beat by more than TIMING_BELOW_LOG2.
+bool timing_is_below(const struct timing_rule *rule, double log2_ratio);
+// The same by more than TIMING_FAR_BELOW_LOG2.
 bool timing_is_far_below(const struct timing_rule *rule, double log2_ratio);
 // Whether no further look is needed. The interval excludes 0, and with an anchor it lies above the
 // anchor, or shows that it is not beaten by what counts as an improvement

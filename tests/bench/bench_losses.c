@@ -3,7 +3,9 @@
 // a factor. Noise is that of launches recorded on an H200 (tests/data/exec/h200_launches.txt:
 // kernels of 4 to 26 us against themselves), or normal, as on a core that others use. In rows with
 // bursts, both launches of one arm are slowed in some blocks, which cannot be seen within a block.
-// In rows named `mixed` the candidate is as fast as the baseline in the last case.
+// In rows named `mixed` the candidate is as fast as the baseline in the last case. In rows named
+// `unequal` the factor is over an incumbent's time that is not equally far below the baseline's in
+// each case.
 //
 // Then how soon it is known whether a candidate improves, in a search whose incumbent is twice as
 // fast as the baseline, and how it compares with the baseline where there is no search. There the
@@ -40,7 +42,11 @@ struct row {
     bool mixed;    // 1 in the last case
     double burst;  // factor of the launches of one arm in a block with a burst; 0: no bursts
     double near;   // the factor is over this time, INCUMBENT or 1, and all looks are allowed; or 0
+    bool unequal;  // the factor is over the incumbent's times, which are UNEQUAL
 };
+
+// An incumbent's times over the baseline's, in turn in each order; their mean is INCUMBENT.
+static const double UNEQUAL[CASES] = {0.8, 0.3125, 0.5};
 
 struct bench {
     struct paired_timing timing;
@@ -48,6 +54,7 @@ struct bench {
     const struct row *row;
     size_t run[CASES]; // recorded run of each case
     size_t at[CASES];  // next launch of it
+    size_t turn;       // of UNEQUAL
     size_t blocks;
 };
 
@@ -78,6 +85,8 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
     double factor[2] = {1, row->mixed && last ? 1 : row->factor * (row->near > 0 ? row->near : 1)};
 
     double noise = row->quiet > 0 && number > 0 ? row->quiet : row->noise;
+
+    factor[1] *= row->unequal ? UNEQUAL[(number + bench->turn) % CASES] : 1;
 
     (void)err;
     bench->blocks++;
@@ -123,7 +132,7 @@ static void set_up(struct bench *bench, uint64_t number, const struct row *row)
 {
     struct paired_timing *timing = &bench->timing;
 
-    *bench = (struct bench){.row = row};
+    *bench = (struct bench){.row = row, .turn = number % CASES};
     stats_rng_init(&bench->rng, number, 3);
     *timing = (struct paired_timing){.owner = bench,
                                      .run_block = run_block,
@@ -138,7 +147,7 @@ static void set_up(struct bench *bench, uint64_t number, const struct row *row)
                                      .case_count = row->cases};
     timing->rule = (struct timing_rule){
         .precision_log2 = TIMING_PRECISION_LOG2,
-        .anchor_log2 = row->near == INCUMBENT ? -log2(INCUMBENT) : NAN,
+        .anchor_log2 = row->near == INCUMBENT || row->unequal ? -log2(INCUMBENT) : NAN,
     };
     for (size_t i = 0; i < row->cases; i++) {
         timing->cases[i].weight = 1.0 / (double)row->cases;
@@ -187,7 +196,7 @@ static void run_near(const struct row *row, uint64_t timings)
 static void run_row(const struct row *row, uint64_t timings)
 {
     struct bench *bench = xmalloc(sizeof(*bench));
-    double truth = -log2(row->factor);
+    double truth = -log2(row->factor * (row->unequal ? INCUMBENT : 1));
     double square = 0;
     size_t lost = 0, blocks = 0;
 
@@ -199,6 +208,9 @@ static void run_row(const struct row *row, uint64_t timings)
         blocks += bench->blocks;
     }
     char kind[32] = "";
+    if (row->unequal) {
+        (void)snprintf(kind, sizeof(kind), ", unequal");
+    }
     if (row->burst > 0) {
         (void)snprintf(kind, sizeof(kind), ", bursts %.1f", row->burst);
     }
@@ -228,6 +240,12 @@ static void run_far(const struct kind *kind, uint64_t timings)
         row.factor = factor[i];
         run_row(&row, timings);
     }
+    row.unequal = true;
+    for (size_t i = 1; i < ARRAY_LEN(factor); i++) {
+        row.factor = factor[i];
+        run_row(&row, timings);
+    }
+    row.unequal = false;
     row.mixed = true;
     run_row(&row, timings);
     row.mixed = false;

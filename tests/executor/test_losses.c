@@ -140,7 +140,7 @@ static void with_noise_it_takes_a_few_blocks_more(void **state)
     struct fixture *f = *state;
 
     slow_down(f, 1.2, 1.2);
-    f->noise_log2 = 0.04;
+    f->noise_log2 = 0.06;
     run(f);
     assert_true(f->timing.lost);
     assert_in_range(f->timing.cases[0].series.count, 4, TIMING_FIRST_LOOK - 1);
@@ -159,8 +159,8 @@ static void that_holds_for_short_launches_too(void **state)
     assert_int_equal(timing_verdict(&f->timing.rule, &f->timing.combined), VERDICT_SLOWER);
 }
 
-// A case that is no loss has all blocks of the first look, and the others do not wait for it. But
-// they have three, whether they come after it or before.
+// A case that is no loss, before others are known, has all blocks of the first look. After one that
+// is a great loss it has three.
 static void one_case_may_need_more_blocks_than_another(void **state)
 {
     static const double slower[2][2] = {{1.02, 3}, {3, 1.02}};
@@ -172,10 +172,49 @@ static void one_case_may_need_more_blocks_than_another(void **state)
         slow_down(f, slower[fast][0], slower[fast][1]);
         run(f);
         assert_true(f->timing.lost);
-        assert_int_equal(f->timing.cases[fast].series.count, TIMING_FIRST_LOOK);
+        assert_int_equal(f->timing.cases[fast].series.count, fast == 0 ? TIMING_FIRST_LOOK : 3);
         assert_int_equal(f->timing.cases[1 - fast].series.count, 3);
         assert_int_equal(f->superblocks, 2 + fast);
     }
+}
+
+// An incumbent that is four times as fast as the baseline in one case and as fast in the other has
+// to be beaten: in one case a candidate that is slower than it by a third is far above what has to
+// be beaten by all together, in the other far below.
+static void cases_of_unequal_speedups_are_judged_together(void **state)
+{
+    static const double time[2][2] = {{1.33, 0.33}, {0.33, 1.33}};
+
+    for (size_t far = 0; far < 2; far++) {
+        (void)tear_down(state);
+        (void)set_up(state);
+        struct fixture *f = *state;
+        f->noise_log2 = 0.01;
+        slow_down(f, time[far][0], time[far][1]);
+        f->timing.rule.anchor_log2 = 1;
+        run(f);
+        assert_true(f->timing.lost);
+        assert_int_equal(f->timing.cases[0].series.count, 3);
+        assert_int_equal(f->timing.cases[1].series.count, 3);
+    }
+}
+
+// What seems to be one by the first case and is none by all has the blocks of the first look.
+static void a_case_that_waited_goes_on(void **state)
+{
+    struct fixture *f = *state;
+
+    f->noise_log2 = 0.01;
+    slow_down(f, 0.72, 0.33);
+    f->timing.rule.anchor_log2 = 1;
+    run(f);
+    assert_false(f->timing.lost);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(f->timing.cases[i].series.count, TIMING_FIRST_LOOK);
+    }
+    assert_int_equal(f->timing.cases[0].attempts, TIMING_FIRST_LOOK + 2); // two warm up
+    assert_int_equal(f->timing.cases[1].attempts, TIMING_FIRST_LOOK + 1);
+    assert_int_equal(f->superblocks, 3);
 }
 
 // Where each case shows it, one that needs more blocks does not make the others run again.
@@ -259,6 +298,8 @@ int main(void)
         TEST(with_noise_it_takes_a_few_blocks_more),
         TEST(that_holds_for_short_launches_too),
         TEST(one_case_may_need_more_blocks_than_another),
+        TEST(cases_of_unequal_speedups_are_judged_together),
+        TEST(a_case_that_waited_goes_on),
         TEST(cases_that_all_lose_need_not_have_equally_many_blocks),
         TEST(what_does_not_lose_on_the_whole_gets_the_first_look),
         TEST(the_anchor_is_what_has_to_be_beaten),
