@@ -73,6 +73,7 @@ void lookahead_fill(struct lookahead *lookahead, const struct fair_terms *terms,
     size_t wanted = each < LOOKAHEAD_MAX ? each : LOOKAHEAD_MAX;
 
     any.sole = 0; // the device that is free next is not known
+    any.fresh_waits = false;
     if (wanted == 0 || queue_preview(queue, &any, now_s, entry, 1) == 0 ||
         is_enough(lookahead, entry[0], wanted)) {
         return;

@@ -13,8 +13,9 @@
 // take turns by the seconds that each has used.
 //
 // When a device is free the queue decides who gets it, as late as that: nobody is promised a
-// device. But after each turn the jobs that are likely to go next are told to be `ahead`
-// (lookahead.c), so that what their measurements need is there by then.
+// device. One that needs an unused process lets others past while the only idle device has none
+// yet. After each turn the jobs that are likely to go next are told to be `ahead` (lookahead.c), so
+// that what their measurements need is there by then.
 //
 // Invariants: `preparing` and `beyond` are the unfinished grants of the preparation queue, and
 // `running` the number of devices that are held for jobs. Nothing begins after scheduler_stop.
@@ -23,6 +24,7 @@
 #include "daemon/jobs/lookahead.h"
 #include "daemon/run/compiler.h"
 #include "daemon/run/executors.h"
+#include "daemon/run/measure.h"
 #include "daemon/run/setup.h"
 #include "daemon/sched/account.h"
 #include "daemon/state/counters.h"
@@ -71,6 +73,7 @@ void scheduler_add(struct scheduler *scheduler, struct job *job)
     if (in == QUEUE_INTERACTIVE && job->setup->held_s > QUEUE_INTERACTIVE_S) {
         in = QUEUE_NORMAL;
     }
+    job->queued.fair.fresh = job->fresh;
     queue_add(queue_of(scheduler, job), &job->queued, in, &who, job->priority, job->id);
     scheduler_wake(scheduler);
 }
@@ -149,7 +152,10 @@ static struct fair_terms terms_of(struct scheduler *scheduler,
 
     terms.devices = devices_serving(devices, device_class, &idle);
     if (idle == 1) {
-        terms.sole = devices_number(devices, devices_idle(devices, device_class, 0));
+        const struct device *device = devices_idle(devices, device_class, 0);
+
+        terms.sole = devices_number(devices, device);
+        terms.fresh_waits = run_would_wait(scheduler->parts, device);
     }
     return terms;
 }
@@ -326,6 +332,11 @@ void scheduler_tick(struct scheduler *scheduler)
 
 // --- create and stop
 
+static void on_started(void *owner)
+{
+    scheduler_wake(owner);
+}
+
 struct scheduler *scheduler_create(const struct daemon_parts *parts)
 {
     struct scheduler *scheduler = xcalloc(1, sizeof(*scheduler));
@@ -334,6 +345,7 @@ struct scheduler *scheduler_create(const struct daemon_parts *parts)
     scheduler->preparation_queue = queue_create();
     (void)uv_timer_init(parts->loop, &scheduler->timer);
     scheduler->timer.data = scheduler;
+    executors_watch(parts->executors, on_started, scheduler);
     return scheduler;
 }
 

@@ -99,6 +99,21 @@ void executors_prestart(struct executors *executors, const struct executor_confi
     }
 }
 
+bool executors_is_starting(const struct executors *executors, const struct executor_config *config)
+{
+    struct prestarted_config prestarted = prestarted_config_of(config);
+
+    return executors->prestarted_set &&
+           prestarted_set_is_starting(executors->prestarted_set, &prestarted);
+}
+
+void executors_watch(struct executors *executors, void (*on_started)(void *owner), void *owner)
+{
+    if (executors->prestarted_set) {
+        prestarted_set_watch(executors->prestarted_set, on_started, owner);
+    }
+}
+
 void executors_stop(struct executors *executors)
 {
     prestarted_set_stop(executors->prestarted_set);

@@ -62,6 +62,11 @@ size_t executors_count(const struct executors *executors);
 // has no processes and tells nobody.
 void executors_prestart(struct executors *executors, const struct executor_config *config,
                         size_t count, prestarted_first *on_first, void *owner);
+// Whether a run with config->fresh would have to wait for a process that is being started: of
+// config only mode and argument matter. A stand-in never says so.
+bool executors_is_starting(const struct executors *executors, const struct executor_config *config);
+// Has on_started called whenever that may have changed. Not by a stand-in.
+void executors_watch(struct executors *executors, void (*on_started)(void *owner), void *owner);
 // Ends idle processes and starts no more of them. Runs under way go on.
 void executors_stop(struct executors *executors);
 // Sends SIGKILL to every process at once and does not wait, as after a second SIGTERM to the

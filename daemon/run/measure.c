@@ -191,6 +191,13 @@ void run_prestart(const struct daemon_parts *parts, const struct device *device,
     executors_prestart(parts->executors, &unused, PRESTARTED_UNUSED, on_first, owner);
 }
 
+bool run_would_wait(const struct daemon_parts *parts, const struct device *device)
+{
+    struct executor_config unused = executor_of(&parts->limits, device);
+
+    return device_is_gpu(device) && executors_is_starting(parts->executors, &unused);
+}
+
 // Which runs may have the same process of a GPU.
 static const char *group_of(const struct run *run)
 {

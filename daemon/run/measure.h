@@ -1,7 +1,7 @@
 // One measurement on one device, called a run: it reads the blobs, tells the ledger, starts
 // kcast-exec and checks the outcome. It has the device from its start until the executor has ended.
-// What it needs besides a device can be read before there is one. Called by lifecycle.c. Decides
-// nothing about what happens to the job afterwards.
+// What it needs besides a device can be read before there is one. Called by lifecycle.c and, for
+// run_would_wait, by scheduler.c. Decides nothing about what happens to the job afterwards.
 #ifndef DAEMON_RUN_MEASURE_H
 #define DAEMON_RUN_MEASURE_H
 
@@ -95,6 +95,9 @@ void run_cancel(struct job *job);
 // how the first of them has started (prestarted.h).
 void run_prestart(const struct daemon_parts *parts, const struct device *device,
                   prestarted_first *on_first, void *owner);
+// Whether a run that needs such a process of the device would have to wait for one that is being
+// started.
+bool run_would_wait(const struct daemon_parts *parts, const struct device *device);
 // The device that it runs on.
 const struct device *run_device(const struct run *run);
 

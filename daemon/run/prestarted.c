@@ -92,6 +92,7 @@ static void take_ready(struct prestarted *prestarted, size_t frame_len)
     }
     prestarted_tell_first(prestarted->set, prestarted->kind, NULL);
     prestarted_refill(prestarted->set);
+    prestarted_tell_started(prestarted->set);
 }
 
 static void take_answer(struct prestarted *prestarted, size_t frame_len)
@@ -191,6 +192,9 @@ static void on_child_end(void *owner, const struct child_end *end)
         prestarted_tell_first(set, kind, told.reason);
     }
     prestarted_refill(set);
+    if (!started) {
+        prestarted_tell_started(set);
+    }
 }
 
 int prestarted_start(struct prestarted **ret, struct prestarted_set *set,

@@ -63,6 +63,12 @@ void prestarted_set_stop(struct prestarted_set *set);
 // perhaps within this call.
 void prestarted_set_fill(struct prestarted_set *set, const struct prestarted_config *config,
                          size_t count, prestarted_first *on_first, void *owner);
+// Whether an unused process of this mode and argument is being started and none is ready; group and
+// fresh do not matter. Who asks for one now has to wait for it.
+bool prestarted_set_is_starting(const struct prestarted_set *set,
+                                const struct prestarted_config *config);
+// Has on_started called whenever a process that was being started is ready or has failed.
+void prestarted_set_watch(struct prestarted_set *set, void (*on_started)(void *owner), void *owner);
 // Called once a second: starts missing unused processes, after a failure only after a pause that
 // doubles with each one, and ends processes that have been idle for PRESTARTED_IDLE_NS.
 void prestarted_set_tick(struct prestarted_set *set);

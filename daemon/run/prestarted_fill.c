@@ -56,6 +56,41 @@ void prestarted_tell_first(const struct prestarted_set *set, struct prestarted_k
     }
 }
 
+bool prestarted_set_is_starting(const struct prestarted_set *set,
+                                const struct prestarted_config *config)
+{
+    const struct prestarted *prestarted;
+    bool starting = false;
+
+    DL_FOREACH (set->all, prestarted) {
+        const struct prestarted_kind *kind = prestarted->kind;
+
+        if (prestarted->group || child_is_ending(prestarted->child) ||
+            !prestarted_same(kind->mode, config->mode) ||
+            !prestarted_same(kind->argument, config->argument)) {
+            continue;
+        }
+        if (prestarted->state == PRESTARTED_READY) {
+            return false;
+        }
+        starting |= prestarted->state == PRESTARTED_STARTING;
+    }
+    return starting;
+}
+
+void prestarted_set_watch(struct prestarted_set *set, void (*on_started)(void *owner), void *owner)
+{
+    set->on_started = on_started;
+    set->owner = owner;
+}
+
+void prestarted_tell_started(const struct prestarted_set *set)
+{
+    if (set->on_started && !set->stopping) {
+        set->on_started(set->owner);
+    }
+}
+
 void prestarted_start_failed(const struct prestarted_set *set, struct prestarted_kind *kind)
 {
     uint64_t pause_ns = NS_PER_S << (kind->failures < 16 ? kind->failures : 16);

@@ -46,8 +46,10 @@ struct prestarted {
 struct prestarted_set {
     struct children *children;
     const struct clock *clock;
-    struct prestarted_kind *kinds; // in the order in which they were asked for
-    struct prestarted *all;        // list
+    struct prestarted_kind *kinds;   // in the order in which they were asked for
+    struct prestarted *all;          // list
+    void (*on_started)(void *owner); // NULL: nobody watches
+    void *owner;                     // of on_started
     bool stopping;
 };
 
@@ -69,6 +71,8 @@ void prestarted_tell_first(const struct prestarted_set *set, struct prestarted_k
                            const char *failure);
 // One process of the kind less owes an answer.
 void prestarted_count_answered(const struct prestarted_set *set, struct prestarted_kind *kind);
+// Tells who watches that a process is no longer being started.
+void prestarted_tell_started(const struct prestarted_set *set);
 // Whether both are the same text or both are NULL.
 bool prestarted_same(const char *a, const char *b);
 

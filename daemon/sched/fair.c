@@ -94,7 +94,8 @@ static bool is_within_bound(const struct fair *fair, const struct fair_terms *te
 
 static bool is_avoided(const struct fair_entry *entry, const struct fair_terms *terms)
 {
-    return entry->avoid != 0 && entry->avoid == terms->sole && terms->devices > 1;
+    return (entry->avoid != 0 && entry->avoid == terms->sole && terms->devices > 1) ||
+           (entry->fresh && terms->fresh_waits);
 }
 
 static bool may_begin(const struct fair_entry *entry, const struct fair_terms *terms)
@@ -104,8 +105,8 @@ static bool may_begin(const struct fair_entry *entry, const struct fair_terms *t
 }
 
 // Returns the search's first entry that does not avoid the only idle device, or its first entry
-// when all avoid it. Entries before it are taken out of the heap and put back. They are few,
-// because a device that loses several jobs in a row is taken out of service.
+// when all avoid it. Entries before it are taken out of the heap and put back. They are few: what
+// is measured again, and what lost a device, which is taken out of service when it loses several.
 static struct fair_entry *next_of(struct fair_search *search, const struct fair_terms *terms)
 {
     struct fair_entry **aside = NULL;

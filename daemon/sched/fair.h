@@ -41,6 +41,7 @@ struct fair_entry {
     uint64_t priority;          // lower numbers go first
     uint64_t order;             // unique; lower numbers are older
     uint32_t avoid;             // number of a device that it avoids; 0 when there is none
+    bool fresh;                 // it needs a process that has measured nothing
 };
 
 // An entry that was taken and has not been finished. A zeroed one stands for nothing.
@@ -54,6 +55,7 @@ struct fair_terms {
     uint32_t devices; // number of devices, which bounds what one search holds; 0 for no bound
     uint32_t sole;    // number of the idle device when exactly one is idle, else 0. An entry that
                       // avoids it does not begin, unless there is only one device
+    bool fresh_waits; // the idle device has no unused process yet: entries that are fresh wait
     bool first;       // only searches that hold none begin
     // Returns whether a search may hold devices now. NULL lets all searches.
     bool (*may)(void *owner, uint64_t search);
@@ -81,7 +83,8 @@ void fair_add(struct fair *fair, struct fair_entry *entry, const struct fair_who
 void fair_remove(struct fair *fair, struct fair_entry *entry);
 // Returns the entry that goes next, or NULL when none may begin. Searches that hold less than
 // ceil(share * devices) + 1 devices are looked at first, and then all searches, as far as the terms
-// let them. Entries that avoid the only idle device are passed over. Changes nothing.
+// let them. Entries that avoid the only idle device, or wait for it, are passed over. Changes
+// nothing.
 struct fair_entry *fair_first(struct fair *fair, const struct fair_terms *terms);
 // Stores in ret[] up to max entries that would go next, one after the other, if devices became idle
 // and nothing else happened. Returns how many. Changes nothing.

@@ -115,10 +115,8 @@ bool daemon_client_start(struct daemon_client *client)
     }
     program_start(&client->program, argv, environment);
     bool ready = client->no_wait || program_wait_ready(&client->program);
-    struct err err = ERR_INIT;
-    if (ready && !client->no_wait &&
-        remote_create(&client->remote, &client->loop, client->program.url, &err) != 0) {
-        fail("remote", err.text);
+    if (ready && !client->no_wait) {
+        daemon_client_connect(client);
     }
     free(log);
     free(exec);
@@ -126,6 +124,15 @@ bool daemon_client_start(struct daemon_client *client)
     free(state);
     free(program);
     return ready;
+}
+
+void daemon_client_connect(struct daemon_client *client)
+{
+    struct err err = ERR_INIT;
+
+    if (remote_create(&client->remote, &client->loop, client->program.url, &err) != 0) {
+        fail("remote", err.text);
+    }
 }
 
 void daemon_client_disconnect(struct daemon_client *client)

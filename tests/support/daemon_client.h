@@ -32,6 +32,8 @@ int daemon_client_tear_down(void **state);
 void daemon_client_init(struct daemon_client *client);
 // Starts kcastd and connects; false when it ended before it was ready.
 bool daemon_client_start(struct daemon_client *client);
+// Connects to one that was started with no_wait and is ready now.
+void daemon_client_connect(struct daemon_client *client);
 // Ends the connection; the program goes on.
 void daemon_client_disconnect(struct daemon_client *client);
 void daemon_client_release(struct daemon_client *client); // kills it if it runs

@@ -288,6 +288,40 @@ static void a_spare_takes_over_from_one_that_crashes(void **state)
     assert_int_equal(question.outcomes, 1);
 }
 
+static void count_start(void *owner)
+{
+    ++*(size_t *)owner;
+}
+
+// Who needs an unused process learns that one is being started, and when that is over.
+static void a_start_is_told_of_until_it_is_over(void **state)
+{
+    struct fixture *f = *state;
+    struct prestarted_config config = config_of("a", false), other = config;
+    size_t over = 0;
+
+    other.argument = "GPU-2";
+    prestarted_set_watch(f->prestarted_set, count_start, &over);
+    assert_false(prestarted_set_is_starting(f->prestarted_set, &config));
+    fill(f, config, 1);
+    assert_true(prestarted_set_is_starting(f->prestarted_set, &config));
+    assert_false(prestarted_set_is_starting(f->prestarted_set, &other));
+    while (over == 0) {
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    assert_false(prestarted_set_is_starting(f->prestarted_set, &config)); // it is ready
+    struct question question = {0};
+    ask(f, &question, config, "");
+    assert_false(prestarted_set_is_starting(f->prestarted_set, &config)); // it is used
+    prestarted_set_tick(f->prestarted_set);
+    assert_true(prestarted_set_is_starting(f->prestarted_set, &config)); // and replaced
+    until_told(f, &question);
+    while (over < 2) {
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    prestarted_set_watch(f->prestarted_set, NULL, NULL);
+}
+
 struct first {
     struct fixture *fixture;
     size_t told;
@@ -406,6 +440,15 @@ static void one_that_does_not_become_ready_is_told(void **state)
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     }
     assert_non_null(strstr(first.failure, "did not begin with an empty frame"));
+    // Nobody waits for one that fails.
+    size_t over = 0;
+    prestarted_set_watch(f->prestarted_set, count_start, &over);
+    config.argument = "GPU-3";
+    fill(f, config, 1);
+    while (over == 0) {
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    assert_false(prestarted_set_is_starting(f->prestarted_set, &config));
     free(path);
 }
 
@@ -419,6 +462,7 @@ int main(void)
         TEST(spares_are_replaced_when_nothing_is_measured),
         TEST(a_device_that_is_never_quiet_gets_its_spare_all_the_same),
         TEST(a_spare_takes_over_from_one_that_crashes),
+        TEST(a_start_is_told_of_until_it_is_over),
         TEST(devices_get_their_processes_beside_each_other),
         TEST(one_that_dies_with_a_plan_is_told_to_who_asked),
         TEST(one_that_is_stopped_gives_no_answer),

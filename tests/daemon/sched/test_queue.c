@@ -1,41 +1,14 @@
 // Who goes next: priority and age within a search, charged seconds between searches and between
-// tenants, classes, bounds, gates. Shares over time: test_shares.c.
+// tenants, classes, bounds, gates. Shares over time: test_shares.c. Who lets others past:
+// test_queue_past.c.
 #include "common/mem.h"
 #include "common/stats.h"
-#include "daemon/sched/queue.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/daemon/sched/queue_fixture.h"
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #define MANY 2000
 
-struct item {
-    struct queue_entry entry; // first
-    uint64_t search;
-    uint64_t number;
-};
-
 static const struct fair_terms plenty = {.devices = 0};
-
-static void add_as(struct queue *queue, struct item *item, enum queue_class in,
-                   const struct fair_who *who, uint64_t number)
-{
-    item->search = who->search;
-    item->number = number;
-    queue_add(queue, &item->entry, in, who, 0, number);
-}
-
-static void add(struct queue *queue, struct item *item, uint64_t search, uint64_t priority,
-                uint64_t number)
-{
-    struct fair_who who = {.tenant = 1, .search = search, .tenant_weight = 1, .weight = 1};
-
-    item->search = search;
-    item->number = number;
-    queue_add(queue, &item->entry, QUEUE_NORMAL, &who, priority, number);
-}
 
 static struct item *take(struct queue *queue, struct queue_grant *grant)
 {
@@ -54,19 +27,6 @@ static uint64_t serve(struct queue *queue, double seconds)
     assert_non_null(item);
     queue_finish(queue, &grant, seconds, false);
     return item->number;
-}
-
-// Takes an entry under these terms. Returns its number, or NONE.
-#define NONE UINT64_MAX
-static uint64_t next(struct queue *queue, const struct fair_terms *terms, double now_s,
-                     struct queue_grant *grant)
-{
-    bool has = queue_has(queue, terms, now_s);
-    struct item *item = (struct item *)queue_take(queue, terms, now_s, grant);
-
-    assert_int_equal(has, !!item);
-    assert_true(queue_check(queue));
-    return item ? item->number : NONE;
 }
 
 static void an_empty_queue_gives_nothing(void **state)
@@ -400,35 +360,6 @@ static void scavenge_begins_only_where_nothing_else_could(void **state)
     queue_free(queue);
 }
 
-// A job that was lost on a device waits for another one, and keeps no other job from that device.
-static void who_avoids_a_device_lets_others_past(void **state)
-{
-    struct queue *queue = queue_create();
-
-    (void)state;
-    struct item item[4] = {0};
-    for (uint64_t i = 0; i < 3; i++) {
-        add(queue, &item[i], 7, 0, i);
-    }
-    item[0].entry.fair.avoid = item[1].entry.fair.avoid = 1;
-    struct queue_grant grant;
-    struct fair_terms terms = {.devices = 2, .sole = 1};
-    assert_int_equal(next(queue, &terms, 0, &grant), 2); // of the same search, and younger
-    queue_finish(queue, &grant, 1, false);
-    assert_int_equal(next(queue, &terms, 0, &grant), NONE);
-    assert_false(queue_has(queue, &terms, 0));
-    add(queue, &item[3], 8, 0, 3);
-    assert_int_equal(next(queue, &terms, 0, &grant), 3); // of another one
-    queue_finish(queue, &grant, 1, false);
-    terms.sole = 2;
-    assert_int_equal(next(queue, &terms, 0, &grant), 0); // the other device
-    queue_finish(queue, &grant, 1, false);
-    terms = (struct fair_terms){.devices = 1, .sole = 1};
-    assert_int_equal(next(queue, &terms, 0, &grant), 1); // there is no other any more
-    queue_finish(queue, &grant, 1, false);
-    queue_free(queue);
-}
-
 // Random operations, compared with a list that is searched from end to end.
 static void random_operations_keep_the_invariants(void **state)
 {
@@ -488,7 +419,6 @@ int main(void)
         cmocka_unit_test(a_search_behind_a_closed_gate_waits),
         cmocka_unit_test(interactive_goes_first_within_its_share),
         cmocka_unit_test(scavenge_begins_only_where_nothing_else_could),
-        cmocka_unit_test(who_avoids_a_device_lets_others_past),
         cmocka_unit_test(random_operations_keep_the_invariants),
     };
 

@@ -168,6 +168,47 @@ static void a_gpu_that_starts_later_gets_what_waits_at_once(void **state)
     free(start_gate);
 }
 
+// The GPU does not stand still for a process that is being started while others can use it.
+static void who_needs_an_unused_process_lets_others_past_until_there_is_one(void **state)
+{
+    struct daemon_client *client = *state;
+    char *gate = daemon_client_gate(client, "start");
+    char *start = xasprintf("KCAST_FAKE_START=gate GPU-fake-0 %s", gate);
+    unsigned answered;
+
+    client->option[0] = "--devices=cuda";
+    client->variable[0] = "KCAST_FAKE_GPUS=1";
+    client->variable[1] = start;
+    client->no_wait = true;
+    assert_true(daemon_client_start(client));
+    (void)daemon_client_gate_wait(gate);
+    daemon_client_gate_open(gate);
+    assert_true(program_wait_ready(&client->program));
+    daemon_client_connect(client);
+    (void)daemon_client_gate_wait(gate); // the second one starts
+    int pid = teller(client, "one", "1", false, &answered);
+
+    struct job_spec spec = spec_of(client, "//! tell\n");
+    spec.fresh = true;
+    uint64_t fresh = submit(client, "one", "fresh", &spec);
+    daemon_client_until(client, fresh, JOB_READY);
+    assert_int_equal(teller(client, "one", "2", false, &answered), pid);
+    assert_int_equal(teller(client, "two", "3", false, &answered), pid);
+    daemon_client_until(client, fresh, JOB_READY); // still
+
+    daemon_client_gate_open(gate);
+    struct job_info info;
+    daemon_client_wait(client, fresh, &info);
+    int other = 0;
+    assert_int_equal(
+        sscanf(info.result->reason, "uuid=GPU-fake-0 pid=%d answered=%u", &other, &answered), 2);
+    assert_int_not_equal(other, pid);
+    assert_int_equal(answered, 0);
+    message_clear(&job_info_message, &info);
+    free(start);
+    free(gate);
+}
+
 // What runs is counted, what is prepared to run next is not.
 static void a_crash_is_an_attempt_of_what_runs_alone(void **state)
 {
@@ -299,6 +340,7 @@ int main(void)
         TEST(a_search_keeps_its_process_where_they_are_not_shared, set_up_one),
         TEST(the_daemon_is_ready_when_its_first_gpu_is, daemon_client_set_up),
         TEST(a_gpu_that_starts_later_gets_what_waits_at_once, daemon_client_set_up),
+        TEST(who_needs_an_unused_process_lets_others_past_until_there_is_one, daemon_client_set_up),
         TEST(a_crash_is_an_attempt_of_what_runs_alone, set_up_one),
         TEST(a_gpu_that_does_not_start_is_the_devices_fault, set_up_one),
         TEST(a_lost_or_retired_process_is_replaced, set_up_one),
