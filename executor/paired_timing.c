@@ -201,20 +201,28 @@ static bool case_is_lost(struct paired_timing *paired_timing, struct timed_case 
     return timing_is_loss(&paired_timing->rule, &estimate, TIMING_LOSS_CASE_ALPHA);
 }
 
-// Returns the estimate of the first cases together.
-static struct timing_estimate combine(struct paired_timing *paired_timing, size_t count)
+// Sets the estimate of each case, from its blocks.
+static void estimate_cases(struct paired_timing *paired_timing)
 {
-    struct timing_estimate of[PROBLEM_CASE_MAX];
-    double weight[PROBLEM_CASE_MAX];
-
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < paired_timing->case_count; i++) {
         struct timed_case *timed = &paired_timing->cases[i];
 
-        of[i] = ended_on_few(timed) ? estimate_pairs(paired_timing, timed)
-                                    : estimate_blocks(paired_timing, timed);
-        weight[i] = timed->weight;
+        timed->estimate = ended_on_few(timed) ? estimate_pairs(paired_timing, timed)
+                                              : estimate_blocks(paired_timing, timed);
     }
-    return timing_combine(of, weight, count);
+}
+
+// Returns what the cases' estimates come to together.
+static struct timing_estimate combine(const struct paired_timing *paired_timing)
+{
+    struct timing_estimate each[PROBLEM_CASE_MAX];
+    double weight[PROBLEM_CASE_MAX];
+
+    for (size_t i = 0; i < paired_timing->case_count; i++) {
+        each[i] = paired_timing->cases[i].estimate;
+        weight[i] = paired_timing->cases[i].weight;
+    }
+    return timing_combine(each, weight, paired_timing->case_count);
 }
 
 // Whether the blocks of all cases together show that the second arm is a clear loser. What disturbs
@@ -222,21 +230,23 @@ static struct timing_estimate combine(struct paired_timing *paired_timing, size_
 // blocks, each has to show it as well.
 static bool is_lost(struct paired_timing *paired_timing)
 {
-    bool each = true, few = false;
+    bool few = false;
 
     for (size_t i = 0; i < paired_timing->case_count; i++) {
-        struct timed_case *timed = &paired_timing->cases[i];
+        const struct timed_case *timed = &paired_timing->cases[i];
 
         if (timed->series.count == 0 || timed->escaped > 0) {
             return false;
         }
-        each = each && case_is_lost(paired_timing, timed);
         few |= timed->series.count < LOSS_BLOCKS;
     }
-    if (few && !each) {
-        return false;
+    for (size_t i = 0; i < paired_timing->case_count && few; i++) {
+        if (!case_is_lost(paired_timing, &paired_timing->cases[i])) {
+            return false;
+        }
     }
-    struct timing_estimate all = combine(paired_timing, paired_timing->case_count);
+    estimate_cases(paired_timing);
+    struct timing_estimate all = combine(paired_timing);
     return timing_is_loss(&paired_timing->rule, &all, TIMING_LOSS_ALPHA);
 }
 
@@ -348,23 +358,17 @@ double paired_timing_first_median(const struct timed_case *timed)
 // than what that is for, and there are few of them.
 static void estimate(struct paired_timing *paired_timing)
 {
-    struct timing_estimate each[PROBLEM_CASE_MAX];
-    double weight[PROBLEM_CASE_MAX];
-
-    for (size_t i = 0; i < paired_timing->case_count; i++) {
+    estimate_cases(paired_timing);
+    for (size_t i = 0; i < paired_timing->case_count && !paired_timing->lost; i++) {
         struct timed_case *timed = &paired_timing->cases[i];
 
-        timed->estimate = ended_on_few(timed) ? estimate_pairs(paired_timing, timed)
-                                              : estimate_blocks(paired_timing, timed);
-        if (!paired_timing->lost && paired_timing_median(timed) < paired_timing->short_ns) {
+        if (paired_timing_median(timed) < paired_timing->short_ns) {
             timed->estimate =
                 timing_of_launches(timed->first_ns, timed->second_ns, timed->launch_count,
                                    paired_timing->quantum_ns, timed->series.systematic);
         }
-        each[i] = timed->estimate;
-        weight[i] = timed->weight;
     }
-    paired_timing->combined = timing_combine(each, weight, paired_timing->case_count);
+    paired_timing->combined = combine(paired_timing);
 }
 
 // Runs the first blocks of each case that has fewer than LOSS_BLOCKS. A case may end on fewer as

@@ -256,21 +256,21 @@ static double to_beat(const struct timing_rule *rule)
     return isnan(rule->anchor_log2) ? 0 : rule->anchor_log2;
 }
 
+bool timing_is_below(const struct timing_rule *rule, double log2_ratio)
+{
+    return log2_ratio < to_beat(rule) - TIMING_BELOW_LOG2;
+}
+
 bool timing_is_loss(const struct timing_rule *rule, const struct timing_estimate *estimate,
                     double alpha)
 {
-    return estimate->log2 + half_of(estimate, alpha) < to_beat(rule) - TIMING_BELOW_LOG2;
+    return timing_is_below(rule, estimate->log2 + half_of(estimate, alpha));
 }
 
 bool timing_is_no_loss(const struct timing_rule *rule, const struct timing_estimate *estimate,
                        double alpha)
 {
     return estimate->log2 - half_of(estimate, alpha) > to_beat(rule) - TIMING_BELOW_LOG2;
-}
-
-bool timing_is_below(const struct timing_rule *rule, double log2_ratio)
-{
-    return log2_ratio < to_beat(rule) - TIMING_BELOW_LOG2;
 }
 
 bool timing_is_far_below(const struct timing_rule *rule, double log2_ratio)

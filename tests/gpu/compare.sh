@@ -22,7 +22,7 @@ pool_of() { echo "tcp://127.0.0.1:$((7500 + $1))"; }
 known_of() { tr ' ' '\n' <<<"${KCAST_COMPARE_KNOWN:-}" | sed -n "s/^$1://p"; }
 
 one() { # place gpu problem policy strategy seed
-    local place=$1 problem=$3 name=$3-$4-$5-$6 pool worker=tcp://127.0.0.1:$((7600 + $1)) forecaster known target=()
+    local problem=$3 name=$3-$4-$5-$6 pool worker=tcp://127.0.0.1:$((7600 + $1)) forecaster known target=()
     pool=$(pool_of "$2")
     mkdir "$work/$name"
     cp -r "$problems/$problem" "$work/$name"
