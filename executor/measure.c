@@ -323,11 +323,15 @@ static void outcome_verdict(struct sequence *s, struct result *result)
     }
 }
 
-// Whether at least one block of each case counts, so that there is an estimate.
+// Whether at least one block of each case counts and the cases have been combined, so that there is
+// an estimate. One that is stopped before the first look has none.
 static bool has_estimate(const struct sequence *s)
 {
     const struct paired_timing *paired_timing = &s->comparison.timing;
 
+    if (paired_timing->combined.blocks == 0) {
+        return false;
+    }
     for (size_t i = 0; s->is_timed && i < paired_timing->case_count; i++) {
         if (paired_timing->cases[i].estimate.blocks == 0) {
             return false;

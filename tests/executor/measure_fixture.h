@@ -29,6 +29,7 @@
 struct fake {
     const char *failing; // the function that does not succeed; NULL: all do
     int with;            // what that function returns
+    size_t succeeding;   // blocks that end before it does not succeed
     double ns[ARM_COUNT];
     double alone_ns;        // of the baseline
     double noise;           // blocks take turns in taking up to twice this share more
@@ -48,7 +49,8 @@ struct fake {
 
 static inline int step(struct fake *fake, const char *name, struct err *err)
 {
-    if (fake->failing && strcmp(fake->failing, name) == 0) {
+    if (fake->failing && strcmp(fake->failing, name) == 0 &&
+        fake->blocks_ended >= fake->succeeding) {
         return fake->with == MEASURE_STOP
                    ? measurement_stop(fake->measurement, VERDICT_CRASH, "%s it is", name)
                    : err_set(err, ERR_SYSTEM, "%s has failed", name);

@@ -96,6 +96,30 @@ static void the_candidate_s_failure_ends_it_with_a_verdict(void **state)
     }
 }
 
+// After whichever block it is stopped, there is an estimate of both cases together or none at all.
+static void a_candidate_that_fails_while_it_is_timed_has_no_half_estimate(void **state)
+{
+    (void)state;
+    for (size_t blocks = 0; blocks < 24; blocks++) {
+        struct measure_plan plan = plan_of(false);
+        struct fake fake = good();
+
+        fake.failing = "launch";
+        fake.with = MEASURE_STOP;
+        fake.succeeding = blocks;
+        struct measure_outcome ret = run(&ops, &fake, &plan);
+        if (ret.result->verdict == VERDICT_CRASH) {
+            assert_null(ret.result->speedup);
+            assert_int_equal(ret.result->cases_count, 0);
+        } else { // there are no more blocks
+            assert_true(blocks > 10);
+            assert_true(ret.result->speedup->blocks > 0);
+        }
+        message_clear(&measure_outcome_message, &ret);
+        strbuf_release(&fake.log);
+    }
+}
+
 static void an_error_gives_no_outcome(void **state)
 {
     (void)state;
@@ -262,6 +286,7 @@ int main(void)
         cmocka_unit_test(the_steps_follow_each_other),
         cmocka_unit_test(without_control_there_is_none),
         cmocka_unit_test(the_candidate_s_failure_ends_it_with_a_verdict),
+        cmocka_unit_test(a_candidate_that_fails_while_it_is_timed_has_no_half_estimate),
         cmocka_unit_test(an_error_gives_no_outcome),
         cmocka_unit_test(a_wrong_candidate_ends_at_the_case_that_is_least_work),
         cmocka_unit_test(a_problem_that_cannot_be_read_is_an_error),
