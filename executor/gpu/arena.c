@@ -239,11 +239,12 @@ void arena_cut(struct arena *arena, size_t count)
 
 cu_result arena_close(struct arena *arena, bool closed)
 {
-    if (arena->closed == closed || arena->mapped == 0) {
-        return CU_OK;
+    cu_result result = CU_OK;
+
+    if (arena->closed != closed && arena->mapped > 0) {
+        result =
+            set_access(arena, 0, arena->mapped, closed ? CU_ACCESS_NONE : CU_ACCESS_READ_WRITE);
     }
-    cu_result result =
-        set_access(arena, 0, arena->mapped, closed ? CU_ACCESS_NONE : CU_ACCESS_READ_WRITE);
     if (result == CU_OK) {
         arena->closed = closed;
     }

@@ -105,6 +105,10 @@ int gpu_harness_open(struct gpu_harness *harness, struct measurement *measuremen
     if (rc != 0) {
         return rc;
     }
+    rc = gpu_seal(gpu, false, err); // the measurement before may have left it closed
+    if (rc != 0) {
+        return rc;
+    }
     harness->values_end = gpu->judge.placed;
     // Contents of recordings, which are no larger than their objects, are kept there, too.
     size_t contents = harness->plan->candidate.len + harness->plan->baseline.len;
@@ -231,8 +235,11 @@ static int restore_arms(struct gpu_harness *harness, struct err *err)
 {
     int rc = 0;
 
+    harness->must_restore = false;
     for (enum arm_index arm = 0; arm < ARM_COUNT && rc == 0; arm++) {
         if ((harness->arms & 1u << arm) != 0) {
+            harness->must_restore =
+                harness->must_restore || program_must_restore(harness->arm[arm]);
             rc = program_restore(harness->arm[arm], err);
         }
     }
@@ -242,8 +249,9 @@ static int restore_arms(struct gpu_harness *harness, struct err *err)
 static int place(struct gpu_harness *harness, const struct gpu_case *data, unsigned arms,
                  struct err *err)
 {
-    int rc = place_tensors(harness, data, err);
+    int rc = gpu_seal(harness->gpu, false, err);
 
+    rc = rc == 0 ? place_tensors(harness, data, err) : rc;
     arena_rewind(&harness->gpu->judge, harness->values_end);
     for (enum arm_index arm = 0; arm < ARM_COUNT && rc == 0; arm++) {
         if (arms & (1u << arm)) {

@@ -81,6 +81,7 @@ struct gpu_harness {
     unsigned arms;                 // that are placed, bits 1 << enum arm_index
     struct gpu_zones elsewhere;    // all of the open arena but tensors, stamps and flushing memory
     uint64_t pattern_key;          // of what `elsewhere` holds
+    bool must_restore;             // an arm that is placed has memory to be restored after a launch
     bool inspected;                // nothing has been launched since it was compared
     bool candidate_ran;            // the candidate has been launched in this measurement
     bool candidate_here;           // it has been launched since `elsewhere` was filled

@@ -7,9 +7,14 @@
 //     untimed: stamp, the arm's launches, stamp
 //     mark
 //     compare the guards and the inputs, digest every output; copy the results to the host
-//   wait for the mark; open the arena
+//   wait for the mark; open the arena, if it is needed now
 //     keep the outputs of the second arm; restore device variables and scratch memory's pattern
 //   wait
+//
+// Behind a launch of verification, whose outputs are compared at once, the arena stays closed, but
+// where an arm has device variables or memory of a recording to be restored. Behind a timed one it
+// is always opened: changing the access empties the GPU's translation caches, which must be alike
+// for both arms.
 //
 // The looking is queued before anybody knows whether the launch ends: it needs nothing that a
 // launch may not see, and goes on while the arena is opened. It begins when the launch has ended,
@@ -422,7 +427,7 @@ static int run_sealed(struct gpu_harness *harness, const struct gpu_case *data, 
         rc = fault(harness, data, arm, content, err);
     }
     struct err why = ERR_INIT;
-    int opened = gpu_seal(harness->gpu, false, &why);
+    int opened = timed || harness->must_restore ? gpu_seal(harness->gpu, false, &why) : 0;
     if (rc == 0 && opened != 0) {
         *err = why;
         rc = opened;

@@ -127,6 +127,8 @@ MUST_CHECK int program_prepare(struct program *program, const struct shape_case 
 bool program_zones(const struct program *program, bool guards, struct gpu_zones *zones);
 // Queues clearing the areas that a run must find cleared. The others must hold the pattern.
 MUST_CHECK int program_clear(struct program *program, struct err *err);
+// Whether program_restore gives anything back.
+bool program_must_restore(const struct program *program);
 // Queues giving the device variables of all loaded modules the values from when they were loaded,
 // and the areas of FILL_KEPT what they hold. Reads the arena `judge`.
 MUST_CHECK int program_restore(struct program *program, struct err *err);

@@ -83,6 +83,19 @@ int program_clear(struct program *program, struct err *err)
     return rc;
 }
 
+bool program_must_restore(const struct program *program)
+{
+    bool must = false;
+
+    for (size_t m = 0; m < program->module_count; m++) {
+        must = must || program->module[m].global_count > 0;
+    }
+    for (size_t i = 0; i < program->area_count; i++) {
+        must = must || program->area[i].fill == FILL_KEPT;
+    }
+    return must;
+}
+
 int program_restore(struct program *program, struct err *err)
 {
     int rc = 0;
