@@ -329,15 +329,12 @@ static bool has_estimate(const struct sequence *s)
 {
     const struct paired_timing *paired_timing = &s->comparison.timing;
 
-    if (paired_timing->combined.blocks == 0) {
-        return false;
+    bool all = paired_timing->combined.blocks > 0;
+
+    for (size_t i = 0; i < paired_timing->case_count; i++) {
+        all = all && paired_timing->cases[i].estimate.blocks > 0;
     }
-    for (size_t i = 0; s->is_timed && i < paired_timing->case_count; i++) {
-        if (paired_timing->cases[i].estimate.blocks == 0) {
-            return false;
-        }
-    }
-    return s->is_timed;
+    return all;
 }
 
 // Adds to the source of the times that arms had different clocks.
