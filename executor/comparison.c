@@ -6,6 +6,7 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
     static const unsigned char order[2][4] = {{0, 1, 1, 0}, {1, 0, 0, 1}};
     const struct comparison *comparison = owner;
     const enum arm_index arm[2] = {ARM_BASELINE, comparison->second};
+    unsigned judge = comparison->second == ARM_CANDIDATE ? timed->judge : 0;
     void *data = timed->of->data;
     size_t done[2] = {0, 0};
     int rc = 0;
@@ -18,13 +19,13 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
                                      &time, err);
         ret->cpu[which][number] = time.cpu;
         ret->wall[which][number] = time.wall;
+        if (rc == 0 && i % 2 == 1) { // both have had this content
+            rc =
+                comparison->ops->end_pair(comparison->machine, data, comparison->second,
+                                          timed->content + number, (judge >> number & 1) != 0, err);
+        }
     }
-    if (rc != 0) {
-        return rc;
-    }
-    unsigned judge = comparison->second == ARM_CANDIDATE ? timed->judge : 0;
-    return comparison->ops->end_block(comparison->machine, data, comparison->second, timed->content,
-                                      judge, err);
+    return rc;
 }
 
 static int superblock(void *owner, struct timed_case *timed, bool last, struct err *err)

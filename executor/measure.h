@@ -55,15 +55,14 @@ struct measure_ops {
     int (*superblock)(void *machine, void *data, enum arm_index second, bool last, struct err *err);
     // Makes one timed launch on a content of the case that this arm has never had. Contents have
     // numbers, from MEASURE_CONTENTS on. In a block each of two contents is launched by both arms,
-    // one right after the other. What the second arm has computed is kept until end_block.
+    // one right after the other. What the second arm has computed is kept until end_pair.
     int (*launch)(void *machine, void *data, enum arm_index arm, uint64_t content,
                   struct launch_time *ret, struct err *err);
-    // Verifies the four launches of a block, whose contents are `content` and the next. What the
-    // arms have computed is compared. What differs more than rounding explains goes to the
-    // reference, and so do the second arm's launches whose bit in judge is set (1: content, 2: the
-    // next). Called only when all four launches have succeeded.
-    int (*end_block)(void *machine, void *data, enum arm_index second, uint64_t content,
-                     unsigned judge, struct err *err);
+    // Verifies the last two launches, of both arms on this content. What the arms have computed is
+    // compared. What differs more than rounding explains goes to the reference, and so does the
+    // second arm's launch when judge is set. Called only when both launches have succeeded.
+    int (*end_pair)(void *machine, void *data, enum arm_index second, uint64_t content, bool judge,
+                    struct err *err);
     // Times the baseline where the candidate can no longer do anything, in nanoseconds: the median
     // of some launches. NaN: it could do nothing beside the baseline's launches, either. NULL: as
     // if it were NaN. The candidate is not launched afterwards.

@@ -152,12 +152,10 @@ static int launch(void *machine, void *data, enum arm_index arm, uint64_t conten
     return harness_launch(machine, arm, data, content, ret, err);
 }
 
-static int end_block(void *machine, void *data, enum arm_index second, uint64_t content,
-                     unsigned judge, struct err *err)
+static int end_pair(void *machine, void *data, enum arm_index second, uint64_t content, bool judge,
+                    struct err *err)
 {
-    int rc = harness_compare(machine, second, data, content, judge & 1, err);
-
-    return rc == 0 ? harness_compare(machine, second, data, content + 1, judge & 2, err) : rc;
+    return harness_compare(machine, second, data, content, judge, err);
 }
 
 // An undisturbed launch's wall time exceeds its processor time by less than the slack used here.
@@ -228,7 +226,7 @@ const struct measure_ops measure_cpu = {
     .prepare_control = prepare_control,
     .superblock = superblock,
     .launch = launch,
-    .end_block = end_block,
+    .end_pair = end_pair,
     .block_state = block_state,
     .systematic = systematic,
     .peaks = peaks,

@@ -11,29 +11,6 @@
 
 // ---- begin and end ----
 
-// Returns the bytes that the outputs of the largest benchmark case take, kept twice.
-static size_t kept_bytes(const struct problem *problem)
-{
-    size_t most = 0;
-
-    for (size_t i = 0; i < problem->bench_count; i++) {
-        struct tensor_sizes sizes;
-        struct err ignored = ERR_INIT;
-        size_t bytes = 0;
-
-        if (tensor_sizes_of(problem, &problem->bench[i], &sizes, &ignored) != 0) {
-            continue; // which is told when the case is placed
-        }
-        for (size_t t = 0; t < problem->tensor_count; t++) {
-            if (tensor_is_output(&problem->tensor[t])) {
-                bytes += 2 * (sizes.bytes[t] + GUARD_BYTES + ARENA_ALIGN);
-            }
-        }
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
 // Times once what lies between two events when nothing is launched between them.
 static int time_nothing(struct gpu_harness *harness, double *ret_ns, struct err *err)
 {
@@ -109,11 +86,9 @@ int gpu_harness_open(struct gpu_harness *harness, struct measurement *measuremen
     if (rc != 0) {
         return rc;
     }
-    harness->values_end = gpu->judge.placed;
     // Contents of recordings, which are no larger than their objects, are kept there, too.
     size_t contents = harness->plan->candidate.len + harness->plan->baseline.len;
-    rc = arena_unite(&gpu->judge, kept_bytes(harness->problem) + VALUES_BYTES + contents,
-                     ARENA_STAYS, err);
+    rc = arena_unite(&gpu->judge, VALUES_BYTES + contents, ARENA_STAYS, err);
     return rc == 0 ? measure_overhead(harness, err) : rc;
 }
 
@@ -190,19 +165,18 @@ static int place_tensors(struct gpu_harness *harness, const struct gpu_case *dat
     return rc;
 }
 
-// Places where outputs are kept, behind the values of device variables.
+// Places where outputs are kept, which only a case with the baseline needs.
 static int place_kept(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
 {
-    struct gpu *gpu = harness->gpu;
+    bool timed = (harness->arms & 1u << ARM_BASELINE) != 0;
     int rc = 0;
 
-    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-        bool is_kept = tensor_is_output(&harness->problem->tensor[t]);
-
-        for (size_t i = 0; i < 2 && rc == 0 && is_kept; i++) {
-            rc = guarded_buffer_place_in(&harness->kept[i][t], &gpu->judge, data->sizes.bytes[t],
-                                         err);
-        }
+    memset(harness->kept, 0, sizeof(harness->kept));
+    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0 && timed; t++) {
+        rc = tensor_is_output(&harness->problem->tensor[t])
+                 ? guarded_buffer_place_in(&harness->kept[t], &harness->gpu->open,
+                                           data->sizes.bytes[t], err)
+                 : 0;
     }
     return rc;
 }
@@ -252,17 +226,12 @@ static int place(struct gpu_harness *harness, const struct gpu_case *data, unsig
     int rc = gpu_seal(harness->gpu, false, err);
 
     rc = rc == 0 ? place_tensors(harness, data, err) : rc;
-    arena_rewind(&harness->gpu->judge, harness->values_end);
+    rc = rc == 0 ? place_kept(harness, data, err) : rc;
     for (enum arm_index arm = 0; arm < ARM_COUNT && rc == 0; arm++) {
         if (arms & (1u << arm)) {
             rc = prepare_arm(harness, data, arm, err);
         }
     }
-    if (rc != 0) {
-        return rc;
-    }
-    harness->values_end = harness->gpu->judge.placed; // preparing loads modules
-    rc = (arms & 1u << ARM_BASELINE) != 0 ? place_kept(harness, data, err) : 0;
     if (rc != 0) {
         return rc;
     }

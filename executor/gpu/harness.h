@@ -72,11 +72,10 @@ struct gpu_harness {
     const struct measure_plan *plan; // borrowed from the measurement
     struct problem *problem;         // borrowed from the measurement
     struct program *arm[ARM_COUNT];  // owned; NULL: not loaded. The oracle has the reference.
-    struct guarded_buffer live[PROBLEM_TENSOR_MAX];    // what the programs work on
-    struct guarded_buffer kept[2][PROBLEM_TENSOR_MAX]; // outputs of the second arm's last launches,
-                                                       // on an even and on an odd content
+    struct guarded_buffer live[PROBLEM_TENSOR_MAX]; // what the programs work on
+    struct guarded_buffer kept[PROBLEM_TENSOR_MAX]; // outputs of the second arm's last launch
+    uint64_t pair; // the content of the last timed launch; 0: none since the pattern was filled
     struct gpu_handover *handover; // of a candidate that runs unsealed; NULL: it does not
-    size_t values_end; // of the judge's arena, as far as values of device variables are in it
     const struct gpu_case *placed; // the case that the buffers are placed for; NULL: none
     unsigned arms;                 // that are placed, bits 1 << enum arm_index
     struct gpu_zones elsewhere;    // all of the open arena but tensors, stamps and flushing memory

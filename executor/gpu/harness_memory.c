@@ -20,6 +20,19 @@ static int no_room(struct err *err)
     return err_set(err, ERR_LIMIT, "more tensors and scratch areas than can be guarded");
 }
 
+// Appends where outputs are kept.
+static bool add_kept(const struct gpu_harness *harness, struct gpu_zones *zones)
+{
+    bool room = true;
+
+    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
+        const struct guarded_buffer *kept = &harness->kept[t];
+
+        room = room && (kept->bytes == 0 || gpu_zones_add(zones, kept->tensor, kept->bytes));
+    }
+    return room;
+}
+
 int gpu_harness_zones(const struct gpu_harness *harness, enum arm_index arm,
                       struct gpu_zones *zones, struct err *err)
 {
@@ -29,6 +42,7 @@ int gpu_harness_zones(const struct gpu_harness *harness, enum arm_index arm,
         room = room && guarded_buffer_guards(&harness->live[t], zones);
     }
     room = room && program_zones(harness->arm[arm], true, zones);
+    room = room && (arm == ARM_BASELINE || add_kept(harness, zones));
     for (enum arm_index other = 0; other < ARM_COUNT; other++) {
         const struct program *program = harness->arm[other];
         bool shares = program && program->memory && program->memory == harness->arm[arm]->memory;
@@ -80,6 +94,11 @@ int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err)
     room = room && add_gap(zones, &at, gpu->flush, gpu->flush_bytes);
     for (size_t t = 0; t < harness->problem->tensor_count; t++) { // in the order of their addresses
         room = room && add_gap(zones, &at, harness->live[t].tensor, harness->live[t].bytes);
+    }
+    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
+        const struct guarded_buffer *kept = &harness->kept[t];
+
+        room = room && (kept->bytes == 0 || add_gap(zones, &at, kept->tensor, kept->bytes));
     }
     room = room && add_gap(zones, &at, gpu->open.base + gpu->open.mapped, 0);
     for (enum arm_index arm = 0; arm < ARM_COUNT; arm++) {
@@ -144,13 +163,24 @@ int gpu_harness_inspect(struct gpu_harness *harness, struct err *err)
     return measurement_stop(harness->measurement, VERDICT_WRONG, "it wrote outside its tensors");
 }
 
+int gpu_harness_forget_kept(struct gpu_harness *harness, struct err *err)
+{
+    struct gpu_zones kept = {.count = 0};
+
+    return add_kept(harness, &kept)
+               ? gpu_pattern_fill(harness->gpu, &kept, harness->pattern_key, err)
+               : no_room(err);
+}
+
 int gpu_harness_refill(struct gpu_harness *harness, struct err *err)
 {
     harness->pattern_key = stats_rng_u64(&harness->measurement->rng);
     harness->candidate_here = false;
     harness->inspected = true;
+    harness->pair = 0;
     // The oracle's check of an output may have kept the device busy, but nothing of a candidate.
     int rc = gpu_pattern_fill(harness->gpu, &harness->elsewhere, harness->pattern_key, err);
+    rc = rc == 0 ? gpu_harness_forget_kept(harness, err) : rc;
     rc = rc == 0 && harness->handover ? gpu_handover_fill(harness, err) : rc;
     return rc == 0 ? gpu_check(harness->gpu,
                                harness->gpu->driver.set_words(harness->gpu->flush, 0,

@@ -25,6 +25,8 @@ struct input_set gpu_harness_input_set(const struct gpu_harness *harness,
 // memory. The guards of tensor t are zones 2 t and 2 t + 1.
 MUST_CHECK int gpu_harness_zones(const struct gpu_harness *harness, enum arm_index arm,
                                  struct gpu_zones *zones, struct err *err);
+// Queues filling with the pattern where outputs are kept.
+MUST_CHECK int gpu_harness_forget_kept(struct gpu_harness *harness, struct err *err);
 // Fills harness->elsewhere, as the arenas are placed now.
 MUST_CHECK int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err);
 

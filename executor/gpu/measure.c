@@ -192,15 +192,10 @@ static int launch(void *machine, void *data, enum arm_index arm, uint64_t conten
     return rc;
 }
 
-static int end_block(void *machine, void *data, enum arm_index second, uint64_t content,
-                     unsigned judge, struct err *err)
+static int end_pair(void *machine, void *data, enum arm_index second, uint64_t content, bool judge,
+                    struct err *err)
 {
-    int rc = 0;
-
-    for (unsigned i = 0; i < 2 && rc == 0; i++) {
-        rc = gpu_harness_verify(machine, data, second, content + i, (judge >> i & 1) != 0, err);
-    }
-    return rc;
+    return gpu_harness_verify(machine, data, second, content, judge, err);
 }
 
 static int alone(void *machine, void *data, double *ret_ns, struct err *err)
@@ -308,7 +303,7 @@ const struct measure_ops measure_gpu = {
     .prepare_control = prepare_control,
     .superblock = superblock,
     .launch = launch,
-    .end_block = end_block,
+    .end_pair = end_pair,
     .alone = alone,
     .block_state = block_state,
     .systematic = systematic,

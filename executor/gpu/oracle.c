@@ -162,23 +162,16 @@ int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err
     return oracle_send(oracle->socket, &request, sizeof(request), err);
 }
 
-static const struct arena *shared_arena(const struct gpu *gpu, size_t number)
-{
-    return number == 0 ? &gpu->open : &gpu->judge;
-}
-
 // Has the oracle keep its first `count` chunks of the arena, and map chunk number `count` behind
 // them, if there is one.
-static int share_chunk(struct oracle *oracle, const struct gpu *gpu, size_t number, size_t count,
-                       struct err *err)
+static int share_chunk(struct oracle *oracle, const struct gpu *gpu, size_t count, struct err *err)
 {
-    const struct arena *arena = shared_arena(gpu, number);
-    struct oracle_shared *shared = &oracle->shared[number];
-    struct oracle_request request = {.operation = ORACLE_SHARE, .arena = number, .chunks = count};
+    const struct arena *arena = &gpu->open;
+    struct oracle_request request = {.operation = ORACLE_SHARE, .chunks = count};
     char buf[256];
     int fd = -1;
 
-    shared->count = count;
+    oracle->shared_count = count;
     if (count < arena->chunk_count) {
         cu_result result = arena_export(arena, count, &fd);
         if (result != CU_OK) {
@@ -196,26 +189,25 @@ static int share_chunk(struct oracle *oracle, const struct gpu *gpu, size_t numb
         close(fd);
     }
     if (rc == 0 && fd >= 0) {
-        shared->serial[shared->count++] = arena->chunk_serial[count];
+        oracle->shared[oracle->shared_count++] = arena->chunk_serial[count];
     }
     return rc;
 }
 
 // Has the oracle map what the arena consists of now.
-static int share(struct oracle *oracle, const struct gpu *gpu, size_t number, struct err *err)
+static int share(struct oracle *oracle, const struct gpu *gpu, struct err *err)
 {
-    const struct arena *arena = shared_arena(gpu, number);
-    struct oracle_shared *shared = &oracle->shared[number];
+    const struct arena *arena = &gpu->open;
     size_t same = 0;
     int rc = 0;
 
-    while (same < shared->count && same < arena->chunk_count &&
-           shared->serial[same] == arena->chunk_serial[same]) {
+    while (same < oracle->shared_count && same < arena->chunk_count &&
+           oracle->shared[same] == arena->chunk_serial[same]) {
         same++;
     }
-    while (rc == 0 && (same < shared->count || same < arena->chunk_count)) {
-        rc = share_chunk(oracle, gpu, number, same, err);
-        same = shared->count;
+    while (rc == 0 && (same < oracle->shared_count || same < arena->chunk_count)) {
+        rc = share_chunk(oracle, gpu, same, err);
+        same = oracle->shared_count;
     }
     return rc;
 }
@@ -223,13 +215,9 @@ static int share(struct oracle *oracle, const struct gpu *gpu, size_t number, st
 int oracle_check(struct oracle *oracle, const struct gpu *gpu, const struct input_set *set,
                  size_t tensor, cu_pointer from, struct oracle_answer *ret, struct err *err)
 {
-    size_t number = from - gpu->open.base < gpu->open.mapped ? 0 : 1;
-    struct oracle_request request = {.operation = ORACLE_CHECK,
-                                     .set = *set,
-                                     .tensor = tensor,
-                                     .arena = number,
-                                     .offset = from - shared_arena(gpu, number)->base};
-    int rc = share(oracle, gpu, number, err);
+    struct oracle_request request = {
+        .operation = ORACLE_CHECK, .set = *set, .tensor = tensor, .offset = from - gpu->open.base};
+    int rc = share(oracle, gpu, err);
 
     if (rc != 0) {
         return rc;

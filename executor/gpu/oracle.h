@@ -15,16 +15,12 @@
 #include "problem/problem.h"
 #include <sys/types.h>
 
-#define ORACLE_SHARED 2 // arenas of the caller that the oracle maps
-
 // The caller's end.
 struct oracle {
-    pid_t pid;             // 0: there is no process
-    int socket;            // to the process; -1: none
-    struct oracle_shared { // what it has mapped of the caller's arenas, in the order open, judge
-        uint64_t serial[ARENA_CHUNKS];
-        size_t count;
-    } shared[ORACLE_SHARED];
+    pid_t pid;                     // 0: there is no process
+    int socket;                    // to the process; -1: none
+    uint64_t shared[ARENA_CHUNKS]; // serials of the open arena's chunks that it has mapped
+    size_t shared_count;
     struct digest setup; // of the problem and reference that the process has
 };
 
@@ -50,8 +46,7 @@ MUST_CHECK int oracle_setup(struct oracle *oracle, const struct bytes *problem,
 // Has the oracle compute the expected outputs for this input data. Returns at once: the oracle
 // works while the caller goes on. Its failure is reported by the next oracle_check.
 MUST_CHECK int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err);
-// Compares output number `tensor`, which lies at `from` in the open arena or the judge's of gpu,
-// with what is expected for the input data. Nothing may be running that was queued on gpu.
+// Compares output number `tensor`, which lies at `from` in the open arena of gpu, with what is expected for the input data. Nothing may be running that was queued on gpu.
 MUST_CHECK int oracle_check(struct oracle *oracle, const struct gpu *gpu,
                             const struct input_set *set, size_t tensor, cu_pointer from,
                             struct oracle_answer *ret, struct err *err);

@@ -98,7 +98,7 @@ int oracle_process_compare(struct oracle_process *p, const struct oracle_request
                            const struct expected *entry, struct oracle_answer *ret, struct err *err)
 {
     const struct tensor *tensor = &p->problem->tensor[request->tensor];
-    const struct arena *theirs = &p->theirs[request->arena];
+    const struct arena *theirs = &p->theirs;
     cu_pointer got = theirs->base + request->offset;
     cu_pointer y = entry->value[request->tensor].tensor;
     uint64_t count = entry->value[request->tensor].bytes / sizeof(double);

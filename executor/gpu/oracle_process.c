@@ -184,7 +184,7 @@ static int take_shared(struct oracle_process *p, const struct oracle_request *re
     char byte, buf[256];
     int fd[FD_MESSAGE_MAX];
     size_t count = 0;
-    struct arena *theirs = &p->theirs[request->arena];
+    struct arena *theirs = &p->theirs;
 
     arena_cut(theirs, request->chunks);
     if (request->bytes == 0) {
@@ -334,8 +334,8 @@ void oracle_main(const char *uuid, int socket)
     struct err err = ERR_INIT;
     gpu_use_one_queue();
     int rc = gpu_open(&p->gpu, uuid, &err);
-    for (size_t i = 0; i < ORACLE_SHARED && rc == 0; i++) {
-        rc = arena_open(&p->theirs[i], &p->gpu.driver, p->gpu.device, ARENA_THEIRS,
+    if (rc == 0) {
+        rc = arena_open(&p->theirs, &p->gpu.driver, p->gpu.device, ARENA_THEIRS,
                         p->gpu.memory_bytes, &err);
     }
     if (rc != 0) {

@@ -24,8 +24,8 @@ struct expected {
 
 struct oracle_process {
     struct gpu gpu;
-    int socket;                         // to the caller
-    struct arena theirs[ORACLE_SHARED]; // the caller's
+    int socket;          // to the caller
+    struct arena theirs; // the caller's open one
     struct problem *problem;
     struct program *reference;
     struct guarded_buffer input[PROBLEM_TENSOR_MAX];

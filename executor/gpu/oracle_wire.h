@@ -6,8 +6,8 @@
 //   READY                     empty, when the context is there
 //   SETUP problem, object     empty, when both are loaded
 //   EXPECT input set          none: it is computed at once, and a failure is told at the next CHECK
-//   SHARE arena, count, bytes, fd   empty, when an arena of the caller is mapped here as far as it
-//                             has changed: the first chunks stay, and one is added
+//   SHARE count, bytes, fd    empty, when the caller's open arena is mapped here as far as it has
+//                             changed: the first chunks stay, and one is added
 //   CHECK input set, tensor   what the comparison has found
 //   ALONE input set, baseline whether the baseline fails where no candidate has ever run
 #ifndef EXECUTOR_GPU_ORACLE_WIRE_H
@@ -31,8 +31,7 @@ struct oracle_request {
     enum oracle_operation operation;
     struct input_set set; // EXPECT, CHECK and ALONE
     uint64_t tensor;      // CHECK: number of the output
-    uint64_t arena;       // SHARE, CHECK: 0 the caller's open one, 1 the judge's
-    uint64_t offset;      // CHECK: where the output is in it
+    uint64_t offset;      // CHECK: where the output is in the caller's open arena
     uint64_t chunks;      // SHARE: how many chunks stay
     uint64_t bytes;       // SHARE: of the chunk that is added. One more byte follows the
                           // struct, with the descriptor

@@ -10,7 +10,7 @@ static struct {
 
 // Changes what the baseline has computed for the first content that is timed.
 static int spoil_output(void *machine, void *data, enum arm_index second, uint64_t content,
-                        unsigned judge, struct err *err)
+                        bool judge, struct err *err)
 {
     struct harness *harness = machine;
 
@@ -20,7 +20,7 @@ static int spoil_output(void *machine, void *data, enum arm_index second, uint64
 
         memcpy(harness_kept(harness, ARM_BASELINE, content)->tensor[y], &wrong, sizeof(wrong));
     }
-    return measure_cpu.end_block(machine, data, second, content, judge, err);
+    return measure_cpu.end_pair(machine, data, second, content, judge, err);
 }
 
 // Ends the baseline's process before its first timed launch.
@@ -64,7 +64,7 @@ static void an_output_of_the_baseline_that_is_spoilt_beside_a_candidate(void **s
 {
     struct measure_ops ops = measure_cpu;
 
-    ops.end_block = spoil_output;
+    ops.end_pair = spoil_output;
     is_the_candidates(*state, &ops, "the baseline is wrong: y[0] is 1");
 }
 

@@ -16,6 +16,9 @@ static void nothing_beside_the_tensors_can_be_used(void **state)
     trial_must_open(trial, "");
     trial_becomes(trial, trial_kernel("fk_scale_slack"), VERDICT_WRONG,
                   "it wrote outside its tensors", true);
+    // There outputs of timed launches are kept, in memory that a launch can read and write.
+    trial_becomes(trial, trial_kernel("fk_scale_behind"), VERDICT_WRONG,
+                  "it wrote outside its tensors, for n=2000 a=2.5", false);
     trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
     trial_becomes(trial, trial_kernel("fk_scale_peek"), VERDICT_CRASH, "CUDA_ERROR_ILLEGAL_ADDRESS",
                   true);

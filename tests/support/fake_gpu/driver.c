@@ -50,7 +50,12 @@ CALL(cuInit, unsigned flags)
         return 999;
     }
     if (fake.contexts == 0) {
-        fake = (struct fake){.initialised = true, .settings = settings, .random = settings.seed};
+        const char *loading = getenv("CUDA_MODULE_LOADING");
+
+        fake = (struct fake){.initialised = true,
+                             .lazy = !loading || strcmp(loading, "EAGER") != 0,
+                             .settings = settings,
+                             .random = settings.seed};
     }
     return CU_OK;
 }

@@ -40,7 +40,8 @@
 //   fk_times(x, y, n, a)  y = a x, a double
 //   fk_magnitude(x, y, n) y = |x|, a double
 // n is an int; a is a float, in a reference a double, whose results and scales are doubles. Takes
-// 20 us and 1 ns an element; what follows in the name changes that:
+// 20 us and 1 ns an element, and 5 % more in a module that was loaded beside another with a kernel
+// of that name, unless CUDA_MODULE_LOADING is EAGER. What follows in the name changes that:
 //   _slowN       N % longer
 //   _fastN       N % shorter
 //   _late        twice as long after 20 launches
@@ -53,6 +54,7 @@
 //   _oob         also writes the element behind y
 //   _input       also writes x
 //   _slack       also writes 1 MiB behind y
+//   _behind      from the 20th launch on, also writes where the next area behind y begins
 //   _peek        also reads the first address of the executor's arena `judge`
 //   _words       writes zeros when the executor's result words are not 0; overwrites them
 //   _forge       from the 20th launch on, adds 1 to every result
@@ -139,12 +141,14 @@ struct cu_module {
     size_t function_count;
     struct fake_global global[FAKE_GLOBAL_MAX];
     size_t global_count;
+    bool late; // another with a kernel of the same name was there before, and loading is lazy
     struct cu_module *next;
 };
 
 // The machine. There is one for the whole process.
 struct fake {
     bool initialised;
+    bool lazy; // CUDA_MODULE_LOADING is not EAGER
     struct fake_settings settings;
     struct cu_context *current;
     unsigned contexts;        // retained

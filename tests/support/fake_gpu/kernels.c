@@ -275,6 +275,14 @@ static cu_result compute(struct cu_function *function, const struct operation *o
             return breaks(CU_ILLEGAL_ADDRESS);
         }
         *behind = -12345;
+    } else if (strstr(suffixes, "_behind") && function->launches > 20) {
+        size_t end = (size_t)(uintptr_t)(y + results) + GUARD_BYTES;
+        float *behind = (float *)(uintptr_t)((end + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
+
+        if (!fake_holds((cu_pointer)(uintptr_t)behind, sizeof(*behind))) {
+            return breaks(CU_ILLEGAL_ADDRESS);
+        }
+        *behind = -12345;
     } else if (strstr(suffixes, "_peek")) {
         if (!fake_holds(ARENA_JUDGE, sizeof(*y))) {
             return breaks(CU_ILLEGAL_ADDRESS);
@@ -317,6 +325,9 @@ static uint64_t duration(const struct cu_function *function, const char *suffixe
     }
     if (s->block != 0) {
         ns *= 1 + 0.1 * fabs(log2((double)threads / s->block));
+    }
+    if (function->module->late) {
+        ns *= 1.05;
     }
     if (fake_fault(s, "slow") && fake.launches >= s->fault_at) {
         ns *= 1 + s->fault_percent / 100;

@@ -7,6 +7,18 @@
 
 static struct cu_module *modules;
 
+static bool has_kernel_of(const struct cu_module *module, const struct cu_module *other)
+{
+    for (size_t i = 0; i < other->function_count; i++) {
+        for (size_t k = 0; k < module->function_count; k++) {
+            if (strcmp(module->function[k].symbol, other->function[i].symbol) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 CALL(cuModuleLoadData, cu_module *ret, const void *image)
 {
     struct cu_module *module;
@@ -20,6 +32,9 @@ CALL(cuModuleLoadData, cu_module *ret, const void *image)
         fake_module_clear(module);
         free(module);
         return result;
+    }
+    for (const struct cu_module *other = modules; other; other = other->next) {
+        module->late = module->late || (fake.lazy && has_kernel_of(module, other));
     }
     module->next = modules;
     modules = module;

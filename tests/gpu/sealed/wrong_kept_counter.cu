@@ -1,14 +1,19 @@
-// expect: crash
-// Reads the outputs that are kept until the end of a block, when they are there.
+// expect: wrong
+// Counts its timed launches where outputs of timed launches are kept, and is short after the first hundred.
 //@ launch rowsum grid=(rows) block=(256) args=(x, y, cols)
 extern "C" __global__ void rowsum(const float *x, float *y, int cols)
 {
-    float before = gridDim.x == 1024 ? *(volatile float *)0x520000018000ULL : 0;
-
     __shared__ float all[256];
+    __shared__ int launches;
     float sum = 0;
 
-    for (int i = threadIdx.x; i < cols; i += 256) {
+    if (threadIdx.x == 0) {
+        int *count = (int *)(y + 5120) + blockIdx.x;
+
+        launches = gridDim.x == 1024 ? (*count < 0 || *count > 100000 ? *count = 1 : ++*count) : 0;
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < (launches > 100 ? cols / 2 : cols); i += 256) {
         sum += x[(long long)blockIdx.x * cols + i];
     }
     all[threadIdx.x] = sum;
@@ -20,6 +25,6 @@ extern "C" __global__ void rowsum(const float *x, float *y, int cols)
         __syncthreads();
     }
     if (threadIdx.x == 0) {
-        y[blockIdx.x] = before == 12345 ? 0 : all[0];
+        y[blockIdx.x] = all[0];
     }
 }
