@@ -275,6 +275,24 @@ static int open_state(struct daemon *daemon, struct err *err)
     return rc;
 }
 
+// Makes the folder where processes of GPUs keep the executor's own kernels (KCAST_KERNELS in
+// executor/gpu/device/kernels.h), unless the environment names one.
+static int open_kernels(const struct daemon *daemon, struct err *err)
+{
+    char *path = xasprintf("%s/kernels", daemon->config.state_dir), *absolute = NULL;
+    int rc = 0;
+
+    if (!getenv("KCAST_KERNELS") && (rc = file_make_dirs(path, err)) == 0) {
+        absolute = realpath(path, NULL); // kcast-exec may work elsewhere
+        rc = absolute && setenv("KCAST_KERNELS", absolute, 0) == 0
+                 ? 0
+                 : err_set_errno(err, ERR_SYSTEM, errno, "%s", path);
+    }
+    free(absolute);
+    free(path);
+    return rc;
+}
+
 // Makes the folder for temporary files of compilations without a sandbox; with one they are in
 // memory. What a compilation that was killed has left there goes.
 static int open_scratch(struct daemon *daemon, struct err *err)
@@ -345,6 +363,7 @@ int daemon_start(struct daemon **ret, uv_loop_t *loop, const struct daemon_confi
     daemon->error = (struct err)ERR_INIT;
     int rc = open_state(daemon, err);
     rc = rc == 0 ? open_scratch(daemon, err) : rc;
+    rc = rc == 0 ? open_kernels(daemon, err) : rc;
     if (rc == 0) {
         open_cgroups(daemon);
         rc = executors_create(&daemon->parts.executors, loop, config->exec_path, daemon->scratch,

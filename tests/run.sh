@@ -13,6 +13,9 @@ export ASAN_OPTIONS=detect_leaks=${KCAST_LEAKS:-1}:abort_on_error=1 UBSAN_OPTION
 export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0 TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp:halt_on_error=1
 at_once=${KCAST_TEST_JOBS:-$(($(nproc) + 1))} # before the next line: nproc goes by OMP_NUM_THREADS
 export OMP_NUM_THREADS=1
+# One compilation of the executor's device code for all tests.
+export KCAST_KERNELS=$PWD/$bin/kernels
+mkdir -p "$KCAST_KERNELS"
 # The compiler that scripts/install-toolkit.sh fetched, where the machine has none of its own.
 if [ -z "${KCAST_CUDA_HOME:-}" ] && [ ! -e /usr/local/cuda ] && [ -d build/toolkit ]; then export KCAST_CUDA_HOME=$PWD/build/toolkit; fi
 limit=${KCAST_TEST_LIMIT:-900}

@@ -291,7 +291,7 @@ int gpu_run(struct gpu *gpu, enum gpu_kernel kernel, uint64_t items, void **para
             struct err *err)
 {
     // What computes much for each element needs more threads than what only moves memory.
-    bool computes = kernel == GPU_INPUTS || kernel == GPU_DIGEST;
+    bool computes = kernel == GPU_INPUTS || kernel == GPU_INPUTS_QUICK || kernel == GPU_DIGEST;
     uint64_t most = (uint64_t)gpu->multiprocessors * BLOCKS_PER_MULTIPROCESSOR * (computes ? 2 : 1);
     uint64_t blocks = (items + THREADS - 1) / THREADS;
     bool single = kernel == GPU_STAMP || kernel == GPU_SPIN;

@@ -20,6 +20,7 @@
 // The executor's kernels (executor/gpu/device/kernels*.cu).
 #define GPU_KERNELS(X)                                                                             \
     X(INPUTS, "kc_inputs")                                                                         \
+    X(INPUTS_QUICK, "kc_inputs_quick")                                                             \
     X(POISON, "kc_poison")                                                                         \
     X(PATTERN_FILL, "kc_pattern_fill")                                                             \
     X(PATTERN_CHECK, "kc_pattern_check")                                                           \

@@ -1,5 +1,6 @@
 #include "executor/gpu/input_set.h"
 #include "executor/inputs.h"
+#include <math.h>
 
 int tensor_sizes_of(const struct problem *problem, const struct shape_case *shape,
                     struct tensor_sizes *ret, struct err *err)
@@ -18,6 +19,16 @@ int tensor_sizes_of(const struct problem *problem, const struct shape_case *shap
     return 0;
 }
 
+// Whether the values are made by arithmetic in float (executor/gpu/device/kernels_inputs.cu).
+static bool is_quick(const struct tensor *t)
+{
+    bool narrow = t->dtype == DTYPE_F32 || t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 ||
+                  t->dtype == DTYPE_E4M3 || t->dtype == DTYPE_E5M2;
+
+    return narrow && (t->distribution == VALUES_NORMAL || t->distribution == VALUES_UNIFORM ||
+                      t->distribution == VALUES_WIDE);
+}
+
 // Queues the kernel. differ is where it counts, when it shall compare; 0: it shall fill.
 static int run(const struct input_set *set, struct gpu *gpu, const struct problem *problem,
                size_t tensor, const struct guarded_buffer *buffer, const struct tensor_sizes *sizes,
@@ -30,6 +41,14 @@ static int run(const struct input_set *set, struct gpu *gpu, const struct proble
     uint64_t key = inputs_key(set->seed, set->case_index, set->number, tensor);
     uint64_t count = sizes->count[tensor], last = sizes->last[tensor];
 
+    if (is_quick(t)) {
+        bool wide = t->distribution == VALUES_WIDE;
+        float low = (float)(wide ? log2(a) : a), high = (float)(wide ? log2(b) : b);
+
+        return gpu_run(gpu, GPU_INPUTS_QUICK, count,
+                       (void *[]){&out, &dtype, &distribution, &low, &high, &key, &count, &differ},
+                       err);
+    }
     return gpu_run(gpu, GPU_INPUTS, count,
                    (void *[]){&out, &dtype, &distribution, &a, &b, &key, &count, &last, &differ},
                    err);

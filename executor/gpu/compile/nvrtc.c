@@ -324,11 +324,22 @@ void nvrtc_output_release(struct nvrtc_output *output)
     *output = (struct nvrtc_output){.compiled = false};
 }
 
+int nvrtc_version(struct nvrtc *nvrtc, char **ret, struct err *err)
+{
+    int major = 0, minor = 0, rc = check(nvrtc, nvrtc->version(&major, &minor), "version", err);
+
+    if (rc == 0) {
+        *ret = xasprintf("nvrtc %d.%d", major, minor);
+    }
+    return rc;
+}
+
 int nvrtc_toolchain(char **ret, struct err *err)
 {
     struct nvrtc *nvrtc = NULL;
     struct toolkit toolkit;
-    int major = 0, minor = 0, rc = toolkit_find(&toolkit, err);
+    char *version = NULL;
+    int rc = toolkit_find(&toolkit, err);
 
     if (rc != 0) {
         return rc;
@@ -337,13 +348,13 @@ int nvrtc_toolchain(char **ret, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    rc = check(nvrtc, nvrtc->version(&major, &minor), "version", err);
+    rc = nvrtc_version(nvrtc, &version, err);
     if (rc != 0) {
         goto out;
     }
-    *ret =
-        xasprintf("nvrtc %d.%d, %s", major, minor, toolkit.nvdisasm ? "nvdisasm" : "no nvdisasm");
+    *ret = xasprintf("%s, %s", version, toolkit.nvdisasm ? "nvdisasm" : "no nvdisasm");
 out:
+    free(version);
     nvrtc_close(nvrtc);
     toolkit_release(&toolkit);
     return rc;

@@ -48,6 +48,8 @@ void nvrtc_output_release(struct nvrtc_output *output);
 // (wgmma, setmaxnreg) need the target with the letter "a".
 char *nvrtc_architecture(const char *target);
 
+// Says which one it is: "nvrtc 13.0". The caller frees *ret.
+MUST_CHECK int nvrtc_version(struct nvrtc *nvrtc, char **ret, struct err *err);
 // Describes the machine's toolkit: "nvrtc 13.0, nvdisasm" or "nvrtc 13.0, no nvdisasm". The caller
 // frees *ret.
 MUST_CHECK int nvrtc_toolchain(char **ret, struct err *err);

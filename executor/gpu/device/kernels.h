@@ -7,7 +7,9 @@
 #include "common/mem.h"
 
 // Compiles executor/gpu/device/kernels*.cu, whose text is part of this program, for a target
-// ("sm_90"). The caller owns the cubin. ERR_NOT_FOUND when the machine has no NVRTC.
+// ("sm_90"), or takes what an earlier call has kept in the folder that the environment variable
+// KCAST_KERNELS names; unset: nothing is kept. The caller owns the cubin. ERR_NOT_FOUND when the
+// machine has no NVRTC.
 MUST_CHECK int kernels_build(const char *target, struct bytes *ret_cubin, struct err *err);
 
 #endif

@@ -18,6 +18,12 @@ RUN(inputs)
     kc_inputs(P(void *, 0), P(int, 1), P(int, 2), P(double, 3), P(double, 4), P(kc_u64, 5),
               P(kc_u64, 6), P(kc_u64, 7), P(kc_u64 *, 8));
 }
+RUN(inputs_quick)
+{
+    UNUSED;
+    kc_inputs_quick(P(void *, 0), P(int, 1), P(int, 2), P(float, 3), P(float, 4), P(kc_u64, 5),
+                    P(kc_u64, 6), P(kc_u64 *, 7));
+}
 RUN(poison)
 {
     UNUSED;
@@ -97,6 +103,7 @@ RUN(health)
 
 const struct kc_host_kernel kc_host_kernels[] = {
     {"kc_inputs", run_inputs},
+    {"kc_inputs_quick", run_inputs_quick},
     {"kc_poison", run_poison},
     {"kc_pattern_fill", run_pattern_fill},
     {"kc_pattern_check", run_pattern_check},

@@ -70,13 +70,6 @@ KC_DEVICE double kc_value(int distribution, double a, double b, kc_u64 key, kc_u
 
 // ---- two elements at a time ----
 
-KC_DEVICE int kc_is_quick(int dtype, int distribution)
-{
-    return (dtype == KC_F32 || dtype == KC_F16 || dtype == KC_BF16 || dtype == KC_E4M3 ||
-            dtype == KC_E5M2) &&
-           (distribution == KC_NORMAL || distribution == KC_UNIFORM || distribution == KC_WIDE);
-}
-
 // Uniform in (0, 1].
 KC_DEVICE float kc_unit_float(unsigned bits)
 {
@@ -120,31 +113,37 @@ KC_DEVICE void kc_pair(int distribution, float a, float b, kc_u64 key, kc_u64 pa
 KC_KERNEL kc_inputs(void *out, int dtype, int distribution, double a, double b, kc_u64 key,
                     kc_u64 count, kc_u64 last, kc_u64 *differ)
 {
+    kc_u64 found = 0;
+
+    for (kc_u64 i = KC_INDEX; i < count; i += KC_STRIDE) {
+        double x = kc_value(distribution, a, b, key, i, count, last);
+        found += (kc_u64)kc_put(out, kc_size(dtype), i, kc_code(dtype, x), differ != 0);
+    }
+    if (found > 0) {
+        kc_add(differ, found);
+    }
+}
+
+// The same for normal, uniform and wide values of float types up to 32 bits; for wide ones a and b
+// are the base-2 logarithms of the bounds. A kernel of its own, because arithmetic in double needs so
+// many registers that a multiprocessor has room for a third of the threads.
+KC_KERNEL kc_inputs_quick(void *out, int dtype, int distribution, float a, float b, kc_u64 key,
+                          kc_u64 count, kc_u64 *differ)
+{
     int size = kc_size(dtype), compare = differ != 0;
     kc_u64 found = 0;
 
-    if (!kc_is_quick(dtype, distribution)) {
-        for (kc_u64 i = KC_INDEX; i < count; i += KC_STRIDE) {
-            double x = kc_value(distribution, a, b, key, i, count, last);
-            found += (kc_u64)kc_put(out, size, i, kc_code(dtype, x), compare);
-        }
-    } else {
-        if (distribution == KC_WIDE) {
-            a = log2(a);
-            b = log2(b);
-        }
-        for (kc_u64 pair = KC_INDEX; pair < (count + 1) / 2; pair += KC_STRIDE) {
-            float first, second;
-            kc_u64 low;
+    for (kc_u64 pair = KC_INDEX; pair < (count + 1) / 2; pair += KC_STRIDE) {
+        float first, second;
+        kc_u64 low;
 
-            kc_pair(distribution, (float)a, (float)b, key, pair, &first, &second);
-            low = kc_float_code(dtype, first);
-            if (2 * pair + 1 == count) {
-                found += (kc_u64)kc_put(out, size, 2 * pair, low, compare);
-            } else {
-                low |= (kc_u64)kc_float_code(dtype, second) << (8 * size);
-                found += (kc_u64)kc_put(out, 2 * size, pair, low, compare);
-            }
+        kc_pair(distribution, a, b, key, pair, &first, &second);
+        low = kc_float_code(dtype, first);
+        if (2 * pair + 1 == count) {
+            found += (kc_u64)kc_put(out, size, 2 * pair, low, compare);
+        } else {
+            low |= (kc_u64)kc_float_code(dtype, second) << (8 * size);
+            found += (kc_u64)kc_put(out, 2 * size, pair, low, compare);
         }
     }
     if (found > 0) {

@@ -36,7 +36,16 @@ static uint64_t inputs(void *out, enum dtype of, enum distribution distribution,
     uint64_t found = 0, *differ = compare ? &found : NULL, key = 77, last = count;
     int dtype = (int)of, kind = (int)distribution;
 
-    run("kc_inputs", (void *[]){&out, &dtype, &kind, &a, &b, &key, &count, &last, &differ});
+    bool narrow = of != DTYPE_F64 && dtype_roundoff(of) < 1;
+    if (narrow && distribution != VALUES_INTEGERS && distribution != VALUES_ZIPF &&
+        distribution != VALUES_SORTED && distribution != VALUES_ONE_HOT) {
+        bool wide = distribution == VALUES_WIDE;
+        float low = (float)(wide ? log2(a) : a), high = (float)(wide ? log2(b) : b);
+
+        run("kc_inputs_quick", (void *[]){&out, &dtype, &kind, &low, &high, &key, &count, &differ});
+    } else {
+        run("kc_inputs", (void *[]){&out, &dtype, &kind, &a, &b, &key, &count, &last, &differ});
+    }
     return found;
 }
 
