@@ -19,6 +19,7 @@ struct fake {
     unsigned judged; // launches that were to be judged
     size_t failing;  // the launch that does not succeed, counted from 1; 0: none
     size_t total;    // launches
+    double longer;   // nanoseconds of the candidate's launches; 0: 1000
     double hidden; // wall time of the candidate that its clock does not show; < 0: of the baseline
     size_t hidden_every;      // only in one of so many blocks; 0: in all
     enum arm_index hidden_in; // the arm that hides it where hidden > 0; 0: the candidate
@@ -41,7 +42,7 @@ static int launch(void *machine, void *data, enum arm_index arm, uint64_t conten
                   struct launch_time *ret, struct err *err)
 {
     struct fake *fake = machine;
-    double ns = arm == ARM_BASELINE ? 4000 : 1000;
+    double ns = arm == ARM_BASELINE ? 4000 : fake->longer > 0 ? fake->longer : 1000;
 
     assert_string_equal(data, "data of the case");
     assert_true(content >= MEASURE_CONTENTS);
@@ -84,8 +85,9 @@ static int end_pair(void *machine, void *data, enum arm_index second, uint64_t c
 
 static enum block_state block_state(void *machine, const struct timing_block *block)
 {
-    (void)machine;
-    assert_true(block->cpu[0][0] == 4000 && block->cpu[1][1] == 1000);
+    const struct fake *fake = machine;
+
+    assert_true(block->cpu[0][0] == 4000 && (fake->longer > 0 || block->cpu[1][1] == 1000));
     return timing_block_state(block, 10);
 }
 
@@ -94,7 +96,8 @@ static double systematic(void *machine, double launch_ns)
     const struct fake *fake = machine;
 
     // The geometric mean of the arms; not a number when no block counts.
-    assert_true(isnan(launch_ns) || fabs(launch_ns - 2000) < 1e-9 || fake->hidden > 0);
+    assert_true(isnan(launch_ns) || fake->longer > 0 || fabs(launch_ns - 2000) < 1e-9 ||
+                fake->hidden > 0);
     return 0;
 }
 
@@ -196,6 +199,24 @@ static void both_arms_are_launched_on_each_content(void **state)
     }
 }
 
+// Launches that are drawn to be judged are not, where the candidate is much slower than the baseline.
+static void what_wins_nothing_is_not_judged(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+
+    f->fake.longer = 4000 * 1.04;
+    (void)init(f, ARM_CANDIDATE);
+    assert_int_equal(comparison_run(&f->comparison, &err), 0);
+    assert_true(f->fake.judged >= 2);
+    memset(&f->fake, 0, sizeof(f->fake));
+    f->fake.longer = 4000 * 1.06;
+    (void)init(f, ARM_CANDIDATE);
+    assert_int_equal(comparison_run(&f->comparison, &err), 0);
+    assert_true(f->fake.ended >= 4);
+    assert_int_equal(f->fake.judged, 0);
+}
+
 static void a_launch_that_fails_ends_it(void **state)
 {
     struct fixture *f = *state;
@@ -270,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_plan_says_how_long_and_how_precisely),
         TEST(both_arms_are_launched_on_each_content),
+        TEST(what_wins_nothing_is_not_judged),
         TEST(a_launch_that_fails_ends_it),
         TEST(a_candidate_that_hides_time_is_quarantined),
         TEST(a_candidate_that_hides_time_in_some_blocks_is_slower_in_them),

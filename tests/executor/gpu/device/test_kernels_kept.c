@@ -56,7 +56,10 @@ static void plant(const struct kept *kept, const struct bytes *head, const char 
 
 static bool is_a_cubin(const struct bytes *bytes)
 {
-    return bytes->len > 1000 && memcmp(bytes->data, "\x7f" "ELF", 4) == 0;
+    return bytes->len > 1000 && memcmp(bytes->data,
+                                       "\x7f"
+                                       "ELF",
+                                       4) == 0;
 }
 
 static void the_second_process_takes_what_the_first_has_kept(void **state)
