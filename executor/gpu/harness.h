@@ -80,6 +80,8 @@ struct gpu_harness {
     unsigned arms;                 // that are placed, bits 1 << enum arm_index
     struct gpu_zones elsewhere;    // all of the open arena but tensors, stamps and flushing memory
     uint64_t pattern_key;          // of what `elsewhere` holds
+    size_t patterned;              // bytes of the open arena that hold it where nothing lies
+    size_t used;                   // where the last area ended when the pattern was filled
     bool must_restore;             // an arm that is placed has memory to be restored after a launch
     bool inspected;                // nothing has been launched since it was compared
     bool candidate_ran;            // the candidate has been launched in this measurement
@@ -119,7 +121,8 @@ MUST_CHECK int gpu_harness_place(struct gpu_harness *harness, struct gpu_case *d
 // since the last time. The candidate is stopped when it may have written there. Takes 0.3 ms for a
 // GiB on an H200.
 MUST_CHECK int gpu_harness_inspect(struct gpu_harness *harness, struct err *err);
-// Fills it with the pattern of a new key. The case must be placed and inspected.
+// Fills it with the pattern, where it does not hold it anyway. The case must be placed and
+// inspected.
 MUST_CHECK int gpu_harness_refill(struct gpu_harness *harness, struct err *err);
 
 // Launches the arm once on a content of the case. The case must be placed with this arm. Contents

@@ -7,8 +7,10 @@
 // Memory of recordings lies in arenas of its own. While none runs they hold the pattern, but for
 // what has to be there before each run, which is given back after each.
 //
-// The pattern of a byte follows from its address and a key, which changes at each refill. A
-// candidate can read the pattern, and so put it back, but then it has kept nothing.
+// The pattern of a byte follows from its address and a key, which is new in each measurement. A
+// candidate can read the pattern, and so put it back, but then it has kept nothing. When another
+// case is placed, all that was looked at still holds the pattern, so only memory that areas had
+// before or have now is filled, and memory that is new. Recordings have theirs filled anew.
 #include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
 #include <stdlib.h>
@@ -172,20 +174,74 @@ int gpu_harness_forget_kept(struct gpu_harness *harness, struct err *err)
                : no_room(err);
 }
 
+static bool has_recording(const struct gpu_harness *harness)
+{
+    bool found = false;
+
+    for (enum arm_index arm = 0; arm < ARM_COUNT; arm++) {
+        found = found || (harness->arm[arm] && harness->arm[arm]->memory);
+    }
+    return found;
+}
+
+// Appends what of `elsewhere` lies in these bytes of the open arena.
+static bool add_part(const struct gpu_harness *harness, size_t from, size_t to,
+                     struct gpu_zones *zones)
+{
+    cu_pointer low = harness->gpu->open.base + from, high = harness->gpu->open.base + to;
+    bool room = true;
+
+    for (uint64_t i = 0; i < harness->elsewhere.count; i++) {
+        cu_pointer at = harness->elsewhere.at[i], end = at + harness->elsewhere.bytes[i];
+
+        at = at > low ? at : low;
+        end = end < high ? end : high;
+        room = room && (at >= end || gpu_zones_add(zones, at, end - at));
+    }
+    return room;
+}
+
+// Queues filling all with the pattern of a new key, and clearing what flushes the cache.
+static int fill_all(struct gpu_harness *harness, struct err *err)
+{
+    struct gpu *gpu = harness->gpu;
+
+    harness->pattern_key = stats_rng_u64(&harness->measurement->rng);
+    int rc = gpu_pattern_fill(gpu, &harness->elsewhere, harness->pattern_key, err);
+    return rc == 0
+               ? gpu_check(gpu,
+                           gpu->driver.set_words(gpu->flush, 0, gpu->flush_bytes / 4, gpu->stream),
+                           "clearing the memory that flushes the cache", err)
+               : rc;
+}
+
+// Queues filling what has changed since the pattern was filled.
+static int fill_changed(struct gpu_harness *harness, struct err *err)
+{
+    const struct gpu *gpu = harness->gpu;
+    struct gpu_zones changed = {.count = 0};
+    size_t end = harness->used > gpu->open.placed ? harness->used : gpu->open.placed;
+
+    end = end < harness->patterned ? end : harness->patterned;
+    return add_part(harness, gpu->open_mark, end, &changed) &&
+                   add_part(harness, harness->patterned, gpu->open.mapped, &changed)
+               ? gpu_pattern_fill(harness->gpu, &changed, harness->pattern_key, err)
+               : no_room(err);
+}
+
 int gpu_harness_refill(struct gpu_harness *harness, struct err *err)
 {
-    harness->pattern_key = stats_rng_u64(&harness->measurement->rng);
+    const struct arena *open = &harness->gpu->open;
+
     harness->candidate_here = false;
     harness->inspected = true;
     harness->pair = 0;
     // The oracle's check of an output may have kept the device busy, but nothing of a candidate.
-    int rc = gpu_pattern_fill(harness->gpu, &harness->elsewhere, harness->pattern_key, err);
+    int rc = harness->patterned == 0 || has_recording(harness) ? fill_all(harness, err)
+                                                               : fill_changed(harness, err);
     rc = rc == 0 ? gpu_harness_forget_kept(harness, err) : rc;
     rc = rc == 0 && harness->handover ? gpu_handover_fill(harness, err) : rc;
-    return rc == 0 ? gpu_check(harness->gpu,
-                               harness->gpu->driver.set_words(harness->gpu->flush, 0,
-                                                              harness->gpu->flush_bytes / 4,
-                                                              harness->gpu->stream),
-                               "clearing the memory that flushes the cache", err)
-                   : rc;
+    harness->patterned = open->mapped;
+    harness->used = open->placed;
+    return rc;
 }

@@ -1,5 +1,5 @@
-// What the parts of the GPU harness share: harness.c, harness_launch.c, harness_time.c,
-// harness_check.c, harness_handover.c and harness_memory.c. No other file includes this.
+// What the parts of the GPU harness share: harness.c, harness_prepare.c, harness_launch.c,
+// harness_time.c, harness_check.c, harness_handover.c and harness_memory.c. No other file includes this.
 #ifndef EXECUTOR_GPU_HARNESS_WORDS_H
 #define EXECUTOR_GPU_HARNESS_WORDS_H
 
@@ -25,6 +25,9 @@ struct input_set gpu_harness_input_set(const struct gpu_harness *harness,
 // memory. The guards of tensor t are zones 2 t and 2 t + 1.
 MUST_CHECK int gpu_harness_zones(const struct gpu_harness *harness, enum arm_index arm,
                                  struct gpu_zones *zones, struct err *err);
+// Queues bringing about the state that every run must find.
+MUST_CHECK int gpu_harness_prepare(struct gpu_harness *harness, const struct gpu_case *data,
+                                   enum arm_index arm, uint64_t content, struct err *err);
 // Queues filling with the pattern where outputs are kept.
 MUST_CHECK int gpu_harness_forget_kept(struct gpu_harness *harness, struct err *err);
 // Fills harness->elsewhere, as the arenas are placed now.
