@@ -1,8 +1,9 @@
 #include "executor/comparison.h"
 #include <math.h>
 
-// Whether the second arm's launch of a pair took longer than the baseline's by the margin of a clear
-// loser. Nothing is won by being wrong there, and the reference often takes longer than the launch.
+// Whether the second arm's launch of a pair took longer than the baseline's by the margin of a
+// clear loser. Nothing is won by being wrong there, and the reference often takes ten times as long
+// as a launch.
 static bool wins_nothing(const struct timing_block *block, size_t number)
 {
     return log2(block->cpu[1][number] / block->cpu[0][number]) > TIMING_BELOW_LOG2;

@@ -11,10 +11,11 @@
 //   of the arms, the memory that flushes the cache, and two stamps. Every other byte holds a
 //   pattern, and so does the scratch memory of an arm while the arm does not run.
 //   gpu_harness_inspect finds whoever has written elsewhere.
-// - What no launch may see is in another arena (gpu->judge), which is closed while one runs: result
-//   words, values of device variables, outputs that are kept. It is one piece of memory, made for
-//   the largest case before anything is placed in it.
-// - Inputs are made in place before each launch, and compared with what they must be after it.
+// - What no launch may see is in another arena (gpu->judge), which is closed while one runs: values
+//   of device variables and contents of recordings. It is one piece of memory.
+// - Outputs of timed launches are kept in the open arena, but not while code of a candidate runs.
+// - Inputs are made in place before the first of two timed launches on a content, and before every
+//   other launch, and compared with what they must be after each.
 // - Before a launch, outputs and shared memory are poisoned; after it, device variables and scratch
 //   memory are given back what they had.
 // - The oracle compares outputs with what is expected: all that is launched for verification, and

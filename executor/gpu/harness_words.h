@@ -1,5 +1,6 @@
 // What the parts of the GPU harness share: harness.c, harness_prepare.c, harness_launch.c,
-// harness_time.c, harness_check.c, harness_handover.c and harness_memory.c. No other file includes this.
+// harness_time.c, harness_check.c, harness_handover.c and harness_memory.c. No other file includes
+// this.
 #ifndef EXECUTOR_GPU_HARNESS_WORDS_H
 #define EXECUTOR_GPU_HARNESS_WORDS_H
 

@@ -46,7 +46,8 @@ MUST_CHECK int oracle_setup(struct oracle *oracle, const struct bytes *problem,
 // Has the oracle compute the expected outputs for this input data. Returns at once: the oracle
 // works while the caller goes on. Its failure is reported by the next oracle_check.
 MUST_CHECK int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err);
-// Compares output number `tensor`, which lies at `from` in the open arena of gpu, with what is expected for the input data. Nothing may be running that was queued on gpu.
+// Compares output number `tensor`, which lies at `from` in the open arena of gpu, with what is
+// expected for the input data. Nothing may be running that was queued on gpu.
 MUST_CHECK int oracle_check(struct oracle *oracle, const struct gpu *gpu,
                             const struct input_set *set, size_t tensor, cu_pointer from,
                             struct oracle_answer *ret, struct err *err);

@@ -199,7 +199,7 @@ static void both_arms_are_launched_on_each_content(void **state)
     }
 }
 
-// Launches that are drawn to be judged are not, where the candidate is much slower than the baseline.
+// Launches that are drawn to be judged are not, where the candidate is much slower.
 static void what_wins_nothing_is_not_judged(void **state)
 {
     struct fixture *f = *state;
