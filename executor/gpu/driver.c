@@ -2,6 +2,7 @@
 #include "common/library.h"
 #include "common/mem.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define REQUIRED true
@@ -24,6 +25,7 @@ int driver_load(struct driver *driver, struct err *err)
         return err_set(err, why.code, "%s; install the NVIDIA driver, version %s or later",
                        why.text, OLDEST_VERSION);
     }
+    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     *driver = loaded;
     return 0;
 }

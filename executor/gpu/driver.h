@@ -243,8 +243,10 @@ struct driver {
 };
 
 // Loads libcuda.so.1 and fills the table. ERR_NOT_FOUND when there is no such library, ERR_VERSION
-// when it lacks a required function, which the sentence names. Does not call cuInit. The library
-// stays loaded until the process ends.
+// when it lacks a required function, which the sentence names. Does not call cuInit, but has it
+// load all code of a module with the module: otherwise the driver loads each kernel at its first
+// launch, and of two that are the same the one that was loaded later takes up to 100 ns longer
+// (docs/measuring.md). The library stays loaded until the process ends.
 MUST_CHECK int driver_load(struct driver *driver, struct err *err);
 
 // Returns a result in words: "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was

@@ -130,9 +130,6 @@ static int make_memory(struct gpu *gpu, struct err *err)
 int gpu_open(struct gpu *gpu, const char *uuid, struct err *err)
 {
     *gpu = (struct gpu){.device = 0};
-    // Otherwise the driver loads each kernel at its first launch, and of two that are the same the
-    // one that was loaded later takes up to 100 ns longer (docs/measuring.md).
-    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     int rc = gpu_find(gpu, uuid, err);
     if (rc != 0) {
         return rc;
