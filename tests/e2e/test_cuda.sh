@@ -18,6 +18,7 @@ for root in "${KCAST_CUDA_HOME:-}" "${CUDA_HOME:-}" /usr/local/cuda /usr/local/c
 done
 if [ -z "$found" ]; then echo "skipped because there is no CUDA compiler (scripts/install-toolkit.sh fetches one)"; exit 77; fi
 export LD_LIBRARY_PATH=$build/tests/fake
+unset KCAST_KERNELS # the daemon keeps them
 
 say() { echo "$*"; bad=1; }
 kcast() { timeout 120 "$bin/kcast" --pool "$url" "$@"; }
@@ -130,10 +131,18 @@ kcast report p.run -o p.html >out 2>&1 || { say "no report"; cat out; }
 stop
 [ -z "$(pgrep -f "kcast-exec cuda-.*" -P 1)" ] || say "a process is left behind"
 
-# ---- without a sandbox ----
+# ---- without a sandbox, and with kernels of the executor that are kept from before ----
+kept=$work/state/kernels/sm_90.cubin
+[ "$(ls "$work/state/kernels")" = sm_90.cubin ] || say "the executor's kernels are not kept: $(ls "$work/state/kernels")"
+before=$(stat -c %i "$kept")
 start "count=1" --devices cuda --sandbox off || { cat log; say "the daemon does not start without a sandbox"; exit 1; }
 verdict c_fast30 ': faster, 1\.[1-9]'
 stop
+[ "$(stat -c %i "$kept")" = "$before" ] || say "kernels that were kept are compiled again"
+truncate -s 1000 "$kept"
+start "count=1" --devices cuda --sandbox off || { cat log; say "the daemon does not start with kernels that are spoilt"; exit 1; }
+stop
+[ "$(stat -c %s "$kept")" -gt 100000 ] || say "kernels that are spoilt are not written anew"
 
 # ---- no GPU ----
 if start "count=0" --devices cuda; then say "a daemon without GPUs starts with --devices cuda"; stop; fi
