@@ -275,18 +275,27 @@ static int open_state(struct daemon *daemon, struct err *err)
     return rc;
 }
 
+// Makes the folder and gives its absolute path, because kcast-exec may work elsewhere.
+static int make_folder(const char *path, char **ret, struct err *err)
+{
+    int rc = file_make_dirs(path, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    *ret = realpath(path, NULL);
+    return *ret ? 0 : err_set_errno(err, ERR_SYSTEM, errno, "%s", path);
+}
+
 // Makes the folder where processes of GPUs keep the executor's own kernels (KCAST_KERNELS in
 // executor/gpu/device/kernels.h), unless the environment names one.
 static int open_kernels(const struct daemon *daemon, struct err *err)
 {
     char *path = xasprintf("%s/kernels", daemon->config.state_dir), *absolute = NULL;
-    int rc = 0;
+    int rc = getenv("KCAST_KERNELS") ? 0 : make_folder(path, &absolute, err);
 
-    if (!getenv("KCAST_KERNELS") && (rc = file_make_dirs(path, err)) == 0) {
-        absolute = realpath(path, NULL); // kcast-exec may work elsewhere
-        rc = absolute && setenv("KCAST_KERNELS", absolute, 0) == 0
-                 ? 0
-                 : err_set_errno(err, ERR_SYSTEM, errno, "%s", path);
+    if (absolute && setenv("KCAST_KERNELS", absolute, 0) != 0) {
+        rc = err_set_errno(err, ERR_SYSTEM, errno, "%s", path);
     }
     free(absolute);
     free(path);
@@ -301,9 +310,8 @@ static int open_scratch(struct daemon *daemon, struct err *err)
     int rc = 0;
 
     daemon_remove_scratch(path);
-    if (daemon->config.sandbox_off && (rc = file_make_dirs(path, err)) == 0) {
-        daemon->scratch = realpath(path, NULL); // kcast-exec may work elsewhere
-        rc = daemon->scratch ? 0 : err_set_errno(err, ERR_SYSTEM, errno, "%s", path);
+    if (daemon->config.sandbox_off) {
+        rc = make_folder(path, &daemon->scratch, err);
     }
     free(path);
     return rc;

@@ -103,9 +103,9 @@ static int check_clock(const struct timed_case *timed, struct err *err)
                          timed->timeless, timed->attempts);
 }
 
-// Draws which launches of the second arm are judged in the block that comes after `before` counted
-// ones. Each is drawn by itself: the time that judging takes shows afterwards which were, and must
-// say nothing about others. Of a case's first superblock at least one is judged.
+// Draws which launches of the second arm are to be judged in the block that comes after `before`
+// counted ones. Each is drawn by itself: the time that judging takes shows afterwards which were,
+// and must say nothing about others. Of a case's first superblock at least one is drawn.
 static unsigned draw_judged(struct stats_rng *rng, struct timed_case *timed, size_t before)
 {
     bool early = before < TIMING_SUPERBLOCK;

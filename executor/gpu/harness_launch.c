@@ -16,11 +16,11 @@
 // launch may not see, and goes on while the arena is opened. It begins when the launch has ended,
 // and clears the result words first, so a launch has no part in them.
 //
-// How long a launch takes depends, by some 50 ns, on what the GPU has done before it. So whatever
-// is done for one arm only, or for one of the two launches on a content, precedes as many launches
-// of one arm as of the other: outputs are kept after the second arm's launches, which in A B B A
-// and in B A A B precede one of each arm; they are forgotten, and inputs made, before the first
-// launch on each content.
+// How long a launch takes depends, by some 20 ns, on its place in the block. So whatever is done
+// for one arm only, or for one of the two launches on a content, precedes as many launches of one
+// arm as of the other: outputs are kept after the second arm's launches, which in A B B A and in
+// B A A B precede one of each arm; they are forgotten, and inputs made, before the first launch on
+// each content.
 //
 // A stamp reads the timer and the cycle counter of one multiprocessor; two of them give its clock.
 // They lie where a candidate can write, so each proves with keys that are used once that it is one:

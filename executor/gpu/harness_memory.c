@@ -204,15 +204,9 @@ static bool add_part(const struct gpu_harness *harness, size_t from, size_t to,
 // Queues filling all with the pattern of a new key, and clearing what flushes the cache.
 static int fill_all(struct gpu_harness *harness, struct err *err)
 {
-    struct gpu *gpu = harness->gpu;
-
     harness->pattern_key = stats_rng_u64(&harness->measurement->rng);
-    int rc = gpu_pattern_fill(gpu, &harness->elsewhere, harness->pattern_key, err);
-    return rc == 0
-               ? gpu_check(gpu,
-                           gpu->driver.set_words(gpu->flush, 0, gpu->flush_bytes / 4, gpu->stream),
-                           "clearing the memory that flushes the cache", err)
-               : rc;
+    int rc = gpu_pattern_fill(harness->gpu, &harness->elsewhere, harness->pattern_key, err);
+    return rc == 0 ? gpu_flush(harness->gpu, err) : rc;
 }
 
 // Queues filling what has changed since the pattern was filled.

@@ -43,9 +43,8 @@ static ssize_t receive_some(int socket, void *data, size_t len)
 
     do {
         n = recv(socket, data, len, MSG_DONTWAIT);
-    } while (n < 0 && (errno == EAGAIN || errno == EINTR) &&
-             clock_now_ns(&clock_system) - start < SPIN_NS);
-    return n < 0 && (errno == EAGAIN || errno == EINTR) ? recv(socket, data, len, 0) : n;
+    } while (n < 0 && errno == EAGAIN && clock_now_ns(&clock_system) - start < SPIN_NS);
+    return n < 0 && errno == EAGAIN ? recv(socket, data, len, 0) : n;
 }
 
 int oracle_receive(int socket, void *data, size_t len, struct err *err)
