@@ -158,12 +158,14 @@ struct soak_drift soak_drift(const struct soak *soak)
 {
     const struct soak_sample *best = NULL;
     size_t best_count = 0;
+    double longest_s = 0;
 
     for (size_t i = 0, from = 0; i < soak->sample_count; i++) {
         if (soak->sample[i].epoch != soak->sample[from].epoch) {
             from = i;
         }
-        if (i + 1 - from > best_count) {
+        if (soak->sample[i].at_s >= longest_s) {
+            longest_s = soak->sample[i].at_s;
             best = &soak->sample[from];
             best_count = i + 1 - from;
         }
