@@ -11,11 +11,12 @@
 //                a busy pool.
 //   propose(k)   One transaction. Sees the proposals of all earlier batches and the outcomes of
 //                batches up to seen(k), so it waits until batch seen(k) is settled; batches from
-//                which a model first learns see none, and wait for nothing. With several
-//                generators, these outcomes decide which one is next. Candidates that the worker
-//                writes are asked for at this point, round by round, and proposed when the batch is
-//                full. The requests follow from the same outcomes, so a search that was killed asks
-//                the same again, and the worker, which remembers, answers the same.
+//                which a model first learns see none, and wait for nothing. Those that see none are
+//                proposed before the baseline has compiled; all other stages wait for that. With
+//                several generators, these outcomes decide which one is next. Candidates that the
+//                worker writes are asked for at this point, round by round, and proposed when the
+//                batch is full. The requests follow from the same outcomes, so a search that was
+//                killed asks the same again, and the worker, which remembers, answers the same.
 //   compiled     Recorded in the order of candidates, in whatever order the answers come, so that
 //                "the same object as candidate 17" always names the earlier one. On several devices
 //                one that takes much longer than those behind it is put off instead
@@ -413,6 +414,18 @@ static int advance_stages(struct pipeline *p, bool *progress, struct err *err)
     }
     tell(p);
     return is_settled(p) ? pipeline_close(p, progress, err) : 0;
+}
+
+int pipeline_begin(struct pipeline *p, struct err *err)
+{
+    int rc = 0;
+
+    // Whoever is asked for candidates is told of the baseline's features.
+    for (bool progress = !p->asks && p->settled == 0; progress && rc == 0;) {
+        progress = false;
+        rc = pipeline_propose(p, &progress, err);
+    }
+    return rc;
 }
 
 int pipeline_advance(struct pipeline *p, struct err *err)

@@ -29,7 +29,7 @@ struct pipeline;
 // caller's and must outlive the pipeline, but for the array of generators, which is copied. There
 // are 1 to GENERATOR_LIST_MAX generators, in the order of their numbers. There
 // is a proposer for each that asks, and NULL for the others; proposers NULL: none asks. run_state
-// is the state of run, which has its RUN_STARTED, RUN_SESSION and RUN_BASELINE.
+// is the state of run, which has its RUN_STARTED and RUN_SESSION.
 MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
                                struct job_service *jobs, struct forecast_service *forecasts,
                                struct proposer *const *proposers,
@@ -39,8 +39,12 @@ MUST_CHECK int pipeline_create(struct pipeline **ret, struct run *run, struct ru
 bool pipeline_asking(const struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline); // NULL is fine
 
-// Does everything that is possible now. After that nothing happens until an answer arrives. Fails
-// when the run file cannot be written or a job cannot be submitted; what is recorded stays valid.
+// Proposes the batches of a new search that follow from nothing else, so that they are compiled
+// beside the baseline. They are what pipeline_advance would propose first.
+MUST_CHECK int pipeline_begin(struct pipeline *pipeline, struct err *err);
+// Does everything that is possible now; the run must have its RUN_BASELINE. After that nothing
+// happens until an answer arrives. Fails when the run file cannot be written or a job cannot be
+// submitted; what is recorded stays valid.
 MUST_CHECK int pipeline_advance(struct pipeline *pipeline, struct err *err);
 // Makes no new decisions. What was decided is still measured. reason is for RUN_FINISHED.
 void pipeline_stop(struct pipeline *pipeline, const char *reason);

@@ -1,4 +1,4 @@
-// Drives a pipeline. The order is daemon, device, worker, RUN_SESSION, baseline, pipeline, loop,
+// Drives a pipeline. The order is daemon, device, worker, RUN_SESSION, pipeline, baseline, loop,
 // RUN_FINISHED. Connections that may fail are made before the first event of the session.
 #include "client/search/search.h"
 
@@ -142,8 +142,8 @@ static void on_baseline(void *owner, uint64_t tag, struct job_ref ref, struct jo
     }
 }
 
-// Compiles the baseline, with whose features those of candidates are compared.
-static int compile_baseline(struct search *s, struct err *err)
+// Has the baseline compiled, with whose features those of candidates are compared.
+static void submit_baseline(struct search *s)
 {
     const struct run_started *started = &s->run_state->started;
     struct job_spec spec = {
@@ -159,8 +159,19 @@ static int compile_baseline(struct search *s, struct err *err)
     struct job_service *jobs = daemon_pool_jobs(s->daemon_pool);
     s->baseline_submitted_at = job_times_now();
     jobs->submit(jobs, "c0", &spec, 0, on_baseline, s, 0);
-    int rc = daemon_pool_drain(s->daemon_pool, err);
+}
+
+// Waits until the baseline has been compiled, and records it. The first candidates are compiled
+// meanwhile.
+static int await_baseline(struct search *s, struct err *err)
+{
+    int rc = pipeline_begin(s->pipeline, err);
+
+    while (rc == 0 && !s->baseline && s->failure.code == ERR_NONE) {
+        rc = daemon_pool_run_once(s->daemon_pool, err);
+    }
     if (rc == 0 && s->failure.code != ERR_NONE) {
+        daemon_pool_cancel_all(s->daemon_pool);
         rc = err_set(err, s->failure.code, "%s", s->failure.text);
     }
     if (rc == 0) {
@@ -402,7 +413,7 @@ static int open_proposers(struct search *s, struct err *err)
     return rc;
 }
 
-// Does everything up to the pipeline. device_class as for open_daemons.
+// Does everything until the baseline has compiled. device_class as for open_daemons.
 static int begin(struct search *s, const char *device_class, struct err *err)
 {
     struct device_info device = {0};
@@ -432,12 +443,12 @@ static int begin(struct search *s, const char *device_class, struct err *err)
         goto out;
     }
     if (!s->run_state->baseline) {
-        rc = compile_baseline(s, err);
-        if (rc != 0) {
-            goto out;
-        }
+        submit_baseline(s);
     }
     rc = open_pipeline(s, err);
+    if (rc == 0 && !s->run_state->baseline) {
+        rc = await_baseline(s, err);
+    }
 out:
     message_clear(&device_info_message, &device);
     free(sandbox);

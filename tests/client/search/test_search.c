@@ -4,6 +4,8 @@
 
 #include "client/policy/allocation.h"
 
+#define FIRST_MAX 64 // kinds of events
+
 static void search_finds_the_best_and_measures_little(void **state)
 {
     struct fixture *f = *state;
@@ -433,9 +435,47 @@ static void run_of_another_version_is_refused_and_not_touched(void **state)
     free(path);
 }
 
+// Owner is the number of the first event of each kind.
+static int note_first(void *owner, struct run_event *event, struct err *err)
+{
+    uint64_t *first = owner;
+    (void)err;
+    assert_in_range(event->kind, 1, FIRST_MAX - 1);
+    if (first[event->kind] == 0) {
+        first[event->kind] = event->sequence;
+    }
+    return 0;
+}
+
+static void candidates_are_compiled_beside_the_baseline(void **state)
+{
+    static const char *const generator[] = {"tunable", "llm"};
+    for (size_t i = 0; i < ARRAY_LEN(generator); i++) {
+        struct fixture *f = *state;
+        char *path = run_path(f, generator[i]);
+        const char *const argument[] = {"search",     f->problem,     "--run", path, "--generator",
+                                        generator[i], "--candidates", "12",    NULL};
+        expect(f, 0, NULL, argument);
+        uint64_t first[FIRST_MAX] = {0};
+        struct run *run = NULL;
+        struct err error = ERR_INIT;
+        assert_int_equal(run_open_read(&run, path, &error), 0);
+        assert_int_equal(run_replay(run, 0, note_first, first, &error), 0);
+        run_close(run);
+        free(path);
+        // A language model is told of the baseline's features before it proposes anything.
+        assert_int_equal(first[RUN_PROPOSED] < first[RUN_BASELINE], i == 0);
+        assert_true(first[RUN_PROPOSED] > 0 && first[RUN_BASELINE] > 0);
+        assert_true(first[RUN_BASELINE] < first[RUN_COMPILED]);
+        assert_true(first[RUN_BASELINE] < first[RUN_FORECAST]);
+        assert_true(first[RUN_BASELINE] < first[RUN_DECIDED]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(candidates_are_compiled_beside_the_baseline),
         cmocka_unit_test(search_finds_the_best_and_measures_little),
         cmocka_unit_test(decisions_do_not_depend_on_timing),
         cmocka_unit_test(a_search_is_as_wide_as_its_pool),
