@@ -421,7 +421,7 @@ int pipeline_begin(struct pipeline *p, struct err *err)
     int rc = 0;
 
     // Whoever is asked for candidates is told of the baseline's features.
-    for (bool progress = !p->asks && p->settled == 0; progress && rc == 0;) {
+    for (bool progress = !p->asks; progress && rc == 0;) {
         progress = false;
         rc = pipeline_propose(p, &progress, err);
     }

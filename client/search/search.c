@@ -142,8 +142,9 @@ static void on_baseline(void *owner, uint64_t tag, struct job_ref ref, struct jo
     }
 }
 
-// Has the baseline compiled, with whose features those of candidates are compared.
-static void submit_baseline(struct search *s)
+// Compiles the baseline, with whose features those of candidates are compared. The first candidates
+// are compiled beside it.
+static int compile_baseline(struct search *s, struct err *err)
 {
     const struct run_started *started = &s->run_state->started;
     struct job_spec spec = {
@@ -159,14 +160,7 @@ static void submit_baseline(struct search *s)
     struct job_service *jobs = daemon_pool_jobs(s->daemon_pool);
     s->baseline_submitted_at = job_times_now();
     jobs->submit(jobs, "c0", &spec, 0, on_baseline, s, 0);
-}
-
-// Waits until the baseline has been compiled, and records it. The first candidates are compiled
-// meanwhile.
-static int await_baseline(struct search *s, struct err *err)
-{
     int rc = pipeline_begin(s->pipeline, err);
-
     while (rc == 0 && !s->baseline && s->failure.code == ERR_NONE) {
         rc = daemon_pool_run_once(s->daemon_pool, err);
     }
@@ -442,12 +436,9 @@ static int begin(struct search *s, const char *device_class, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    if (!s->run_state->baseline) {
-        submit_baseline(s);
-    }
     rc = open_pipeline(s, err);
     if (rc == 0 && !s->run_state->baseline) {
-        rc = await_baseline(s, err);
+        rc = compile_baseline(s, err);
     }
 out:
     message_clear(&device_info_message, &device);

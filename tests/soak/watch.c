@@ -176,7 +176,7 @@ struct soak_drift soak_drift(const struct soak *soak)
         return drift;
     }
     drift.samples = best_count;
-    drift.seconds = best[best_count - 1].at_s;
+    drift.seconds = longest_s;
     drift.resident_before_kib = median_of(best + quarter, quarter, true);
     drift.resident_after_kib = median_of(best + best_count - quarter, quarter, true);
     drift.descriptors_before = median_of(best + quarter, quarter, false);
