@@ -39,7 +39,8 @@
 //
 // Compilations are for what a forecast needs (job_spec.features_only); the daemon compiles the rest
 // of a candidate that is measured. Where nobody forecasts everything is compiled at once, since it
-// will be measured, and features of machine code, which only forecasts use, are left out.
+// will be measured. Features of machine code cost as much as a compilation and made no forecast
+// better (docs/measuring.md), so they are left out unless the search was started with them.
 //
 // A measurement begins before the decision is recorded where it is certain (pipeline_ahead.c).
 //
@@ -133,7 +134,7 @@ void pipeline_job_spec(const struct pipeline *p, uint64_t id, enum job_kind kind
         // What a forecast needs comes first, and the rest with the measurement, if there is one.
         .features_only = kind == JOB_COMPILE && !p->forecasts->absent,
         .unsealed = started->unsealed,
-        .no_machine_code = kind == JOB_MEASURE || (p->forecasts->absent && !started->machine_code),
+        .no_machine_code = kind == JOB_MEASURE || !started->machine_code,
     };
     if (kind == JOB_MEASURE) {
         ret->max_seconds = started->timing_seconds > 0 ? started->timing_seconds : NAN;

@@ -155,7 +155,7 @@ static int compile_baseline(struct search *s, struct err *err)
         .max_seconds = NAN,
         .precision_log2 = NAN,
         .features_only = true,
-        .no_machine_code = forecaster_service(s->forecaster)->absent && !started->machine_code,
+        .no_machine_code = !started->machine_code,
     };
     struct job_service *jobs = daemon_pool_jobs(s->daemon_pool);
     s->baseline_submitted_at = job_times_now();

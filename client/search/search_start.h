@@ -44,7 +44,7 @@ struct search_options {
     uint64_t exec_ns;                // after which such a program is killed
     uint64_t play_off;               // candidates of the play-off; 0: none
     bool unsealed, accept_unsealed;  // candidates may run unsealed, and then be records
-    bool machine_code;               // features of machine code without a worker, too
+    bool machine_code;               // features of machine code
     const struct bytes *warm;        // text of client/propose/warm.h, no option; NULL: none
 };
 
@@ -121,8 +121,8 @@ static inline double search_confidence(const struct search_options *options)
                    "at the end measure the N best against each other, for up to a twentieth of "   \
                    "the budget; 0: do not"),                                                       \
         SEARCH_ROW(base, "machine-code", 0, OPTION_FLAG, machine_code, NULL, NULL, 0, 0, NULL,     \
-                   "count the machine instructions of CUDA candidates with --no-worker, too: for " \
-                   "a space to be exported; a worker's forecasts always use them"),                \
+                   "count the machine instructions of CUDA candidates: for a space to be "         \
+                   "exported, or for a language model that is asked for forecasts"),               \
         SEARCH_ROW(base, "batch", 0, OPTION_U64, batch, "N", "4", 1, RUN_BATCH_MAX, NULL,          \
                    "candidates considered at a time"),                                             \
         SEARCH_ROW(base, "wide", 0, OPTION_U64, wide, "N", NULL, 0, RUN_BATCH_MAX, NULL,           \

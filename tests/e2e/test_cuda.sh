@@ -106,7 +106,7 @@ special() { # run, folder of candidates, options
     kcast export --events "$run" >"$run.json" || say "$run has no events"
 }
 events() { grep -c "$2" "$1.json"; }
-special forecast.run special --worker "$(sed -n 's/.* listening url=\([^ ]*\) .*/\1/p' worker.log)"
+special forecast.run special --machine-code --worker "$(sed -n 's/.* listening url=\([^ ]*\) .*/\1/p' worker.log)"
 kill $worker
 wait $worker
 machine_code='"sass_.*' # a toolkit without nvdisasm has none

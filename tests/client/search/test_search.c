@@ -325,7 +325,8 @@ static void compiles_for(struct fixture *f, const char *name, const char *option
 static void as_much_is_compiled_as_somebody_needs(void **state)
 {
     struct fixture *f = *state;
-    compiles_for(f, "forecast", NULL, NULL, true, false);
+    compiles_for(f, "forecast", NULL, NULL, true, true);
+    compiles_for(f, "instructions", "--machine-code", NULL, true, false);
     compiles_for(f, "measured", "--no-worker", NULL, false, true);
     compiles_for(f, "space", "--no-worker", "--machine-code", false, false);
 }
