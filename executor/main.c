@@ -11,6 +11,7 @@
 #include "executor/cpu/harness.h"
 #include "executor/cpu/measure.h"
 #include "executor/cpu/probe.h"
+#include "executor/give_way.h"
 #include "executor/gpu/compile/serve.h"
 #include "executor/gpu/probe.h"
 #include "executor/gpu/record/serve.h"
@@ -22,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 // Room for three objects of 128 MiB and the problem.
@@ -188,14 +188,6 @@ static int mode_probe(const char *unused, struct err *err)
 }
 
 // ---- modes of GPUs ----
-
-// Lets whoever measures on a GPU have a processor first, where compilers keep all of them busy: a
-// launch whose host has to wait for one holds the GPU as long. What is left is a tenth of a
-// processor at least, which the limit of a compilation's wall time allows for.
-static void give_way(void)
-{
-    (void)setpriority(PRIO_PROCESS, 0, 10);
-}
 
 static int mode_cuda_compile(const char *unused, struct err *err)
 {

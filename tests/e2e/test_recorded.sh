@@ -100,6 +100,19 @@ kill -0 $client 2>/dev/null || { say "what sleeps has ended before its neighbour
 kill $client
 wait $client 2>/dev/null
 
+# ---- who compiles gives way, also where the system weighs sessions ----
+weighs() { # MODE NICE: a process of this mode has this number
+    local pid
+    for pid in $(pgrep -P "$daemon" -f "kcast-exec $1"); do
+        grep -q "nice $2\$" "/proc/$pid/autogroup" 2>/dev/null && return 0
+    done
+    return 1
+}
+if [ "$(cat /proc/sys/kernel/sched_autogroup_enabled 2>/dev/null)" = 1 ]; then
+    for mode in cuda-compile cuda-record; do weighs $mode 10 || say "no session of $mode gives way to who measures"; done
+    weighs cuda-measure 0 || say "the sessions of who measures give way, too"
+fi
+
 # ---- a result is of its reference ----
 before=$(jobs_run)
 verdict plain/p c_fast30.cu ': faster, 1\.[1-9]'

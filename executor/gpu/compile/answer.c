@@ -1,6 +1,7 @@
 #include "executor/gpu/compile/answer.h"
 #include "common/strbuf.h"
 #include "executor/frame.h"
+#include "executor/give_way.h"
 #include <unistd.h>
 
 #define PLAN_MAX ((size_t)160 << 20) // bytes: source, problem and a known object
@@ -22,6 +23,7 @@ static int answer(void *owner, const struct bytes *packed_plan, struct bytes *re
     int rc = message_read(&compile_plan_message, &plan, packed_plan->data, packed_plan->len, err);
 
     *ret_last = false;
+    give_way();
     if (rc != 0) {
         return rc;
     }
