@@ -9,32 +9,39 @@ static bool wins_nothing(const struct timing_block *block, size_t number)
     return log2(block->cpu[1][number] / block->cpu[0][number]) > TIMING_BELOW_LOG2;
 }
 
+// Runs one half of a block, in which both arms have the same content: the first (0) or the second.
+static int run_half(const struct comparison *comparison, const struct timed_case *timed,
+                    size_t half, uint64_t content, bool judge, struct timing_block *ret,
+                    struct err *err)
+{
+    static const unsigned char order[2][2][2] = {{{0, 1}, {1, 0}}, {{1, 0}, {0, 1}}};
+    const enum arm_index arm[2] = {ARM_BASELINE, comparison->second};
+    void *data = timed->of->data;
+
+    for (size_t i = 0; i < 2; i++) {
+        size_t which = order[timed->phase][half][i];
+        struct launch_time time = {0};
+        int rc = comparison->ops->launch(comparison->machine, data, arm[which], content, &time, err);
+
+        if (rc != 0) {
+            return rc;
+        }
+        ret->cpu[which][half] = time.cpu;
+        ret->wall[which][half] = time.wall;
+    }
+    return comparison->ops->end_pair(comparison->machine, data, comparison->second, content,
+                                     judge && !wins_nothing(ret, half), err);
+}
+
 static int run_block(void *owner, struct timed_case *timed, struct timing_block *ret,
                      struct err *err)
 {
-    static const unsigned char order[2][4] = {{0, 1, 1, 0}, {1, 0, 0, 1}};
     const struct comparison *comparison = owner;
-    const enum arm_index arm[2] = {ARM_BASELINE, comparison->second};
     unsigned judge = comparison->second == ARM_CANDIDATE ? timed->judge : 0;
-    void *data = timed->of->data;
-    size_t done[2] = {0, 0};
     int rc = 0;
 
-    for (size_t i = 0; i < 4 && rc == 0; i++) {
-        size_t which = order[timed->phase][i], number = done[which]++;
-        struct launch_time time = {0};
-
-        rc = comparison->ops->launch(comparison->machine, data, arm[which], timed->content + number,
-                                     &time, err);
-        ret->cpu[which][number] = time.cpu;
-        ret->wall[which][number] = time.wall;
-        if (rc == 0 && i % 2 == 1) { // both have had this content
-            bool drawn = (judge >> number & 1) != 0;
-
-            rc = comparison->ops->end_pair(comparison->machine, data, comparison->second,
-                                           timed->content + number,
-                                           drawn && !wins_nothing(ret, number), err);
-        }
+    for (size_t half = 0; half < 2 && rc == 0; half++) {
+        rc = run_half(comparison, timed, half, timed->content + half, judge >> half & 1, ret, err);
     }
     return rc;
 }
@@ -42,9 +49,13 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
 static int superblock(void *owner, struct timed_case *timed, bool last, struct err *err)
 {
     const struct comparison *comparison = owner;
+    struct timing_block ignored;
+    int rc = comparison->ops->superblock(comparison->machine, timed->of->data, comparison->second,
+                                         last, err);
 
-    return comparison->ops->superblock(comparison->machine, timed->of->data, comparison->second,
-                                       last, err);
+    return rc != 0 || last
+               ? rc
+               : run_half(comparison, timed, 1, timed->content, false, &ignored, err);
 }
 
 static enum block_state block_state(void *owner, const struct timing_block *block)

@@ -1,7 +1,7 @@
 // A superblock is eight blocks of the same phase (A B B A or B A A B), which is drawn at random.
-// Before them one more block runs that does not count. What one launch leaves in the caches for the
-// next is then the same for both arms, because in A B B A A B B A … each arm follows each arm
-// equally often. No launch has contents that its arm has had before: a block has two contents, one
+// Before them the second half of such a block runs and does not count. What one launch leaves in the
+// caches for the next is then the same for both arms, because in (B A) A B B A A B B A … each arm
+// follows each arm equally often. No launch has contents that its arm has had before: a block has two contents, one
 // for its first A and B and one for its second, so each arm is first on a content equally often.
 #include "executor/paired_timing.h"
 #include "common/clock.h"
@@ -127,25 +127,25 @@ static int start_superblock(struct paired_timing *paired_timing, struct timed_ca
 {
     timed->phase = stats_rng_u64(paired_timing->rng) & 1;
     timed->in_superblock = true;
-    return paired_timing->superblock(paired_timing->owner, timed, false, err);
+    int rc = paired_timing->superblock(paired_timing->owner, timed, false, err);
+    timed->content++;
+    return rc;
 }
 
-// Runs one block. The first block of a superblock does not count.
 static int run_one(struct paired_timing *paired_timing, struct timed_case *timed, struct err *err)
 {
-    bool first = !timed->in_superblock;
-    int rc = first ? start_superblock(paired_timing, timed, err) : 0;
+    int rc = timed->in_superblock ? 0 : start_superblock(paired_timing, timed, err);
 
     if (rc != 0) {
         return rc;
     }
     size_t before = timed->series.count;
-    timed->judge = first ? 0 : draw_judged(paired_timing->rng, timed, before);
+    timed->judge = draw_judged(paired_timing->rng, timed, before);
     struct timing_block block;
     rc = paired_timing->run_block(paired_timing->owner, timed, &block, err);
     timed->attempts++;
     timed->content += 2;
-    if (rc != 0 || first) {
+    if (rc != 0) {
         return rc;
     }
     count_block(paired_timing, timed, &block);

@@ -24,7 +24,7 @@ struct timed_case {
     double first_ns[2 * TIMING_BLOCKS_MAX];  // times of the first arm's counted launches
     double second_ns[2 * TIMING_BLOCKS_MAX]; // and of the second arm's
     size_t launch_count;                     // entries of first_ns, and of second_ns
-    size_t attempts;                         // blocks run, including those that do not count
+    size_t attempts;                         // blocks run, including those that are void
     size_t voids;                            // blocks of another state than BLOCK_COUNTS
     size_t escaped;                          // of these, blocks of state BLOCK_ESCAPED
     size_t unlike;                           // blocks of state BLOCK_UNLIKE
@@ -48,8 +48,9 @@ struct paired_timing {
     // that is not 0, MEASURE_STOP included, ends the paired timing, as it does for superblock.
     int (*run_block)(void *owner, struct timed_case *timed, struct timing_block *ret,
                      struct err *err);
-    // Called before the first block of each superblock, and once more when the case has no more
-    // blocks at this look (last).
+    // Called before the first block of each superblock, to run the second half of a block, which
+    // does not count, on the content that *timed names; and once more when the case has no more
+    // blocks at this look (last), to run nothing.
     int (*superblock)(void *owner, struct timed_case *timed, bool last, struct err *err);
     // Whether the block counts.
     enum block_state (*block_state)(void *owner, const struct timing_block *block);

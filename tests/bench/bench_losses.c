@@ -27,7 +27,7 @@
 #define BURST_TIMINGS 10 // times as many, because few of them go wrong
 #define NEAR_TIMINGS 10  // times as few, because they take many launches
 #define INCUMBENT 0.5    // its time over the baseline's
-#define FIRST_LOOK_LAUNCHES (4 * (TIMING_FIRST_LOOK + 1)) // of both arms, for a case
+#define FIRST_LOOK_LAUNCHES (4 * TIMING_FIRST_LOOK + 2) // of both arms, for a case
 
 static double recorded[RUNS_MOST][2][LAUNCHES]; // ns
 static size_t recorded_count;
@@ -55,7 +55,7 @@ struct bench {
     size_t run[CASES]; // recorded run of each case
     size_t at[CASES];  // next launch of it
     size_t turn;       // of UNEQUAL
-    size_t blocks;
+    size_t launches; // of both arms
 };
 
 static void read_recorded(void)
@@ -89,7 +89,7 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
     factor[1] *= row->unequal ? UNEQUAL[(number + bench->turn) % CASES] : 1;
 
     (void)err;
-    bench->blocks++;
+    bench->launches += 4;
     if (row->burst > 0 && stats_rng_unit(&bench->rng) < BURST_SHARE) {
         factor[stats_rng_below(&bench->rng, 2)] *= row->burst;
     }
@@ -107,10 +107,11 @@ static int run_block(void *owner, struct timed_case *timed, struct timing_block 
 
 static int superblock(void *owner, struct timed_case *timed, bool last, struct err *err)
 {
-    (void)owner;
+    struct bench *bench = owner;
+
     (void)timed;
-    (void)last;
     (void)err;
+    bench->launches += last ? 0 : 2;
     return 0;
 }
 
@@ -172,7 +173,7 @@ static void run_near(const struct row *row, uint64_t timings)
 {
     struct bench *bench = xmalloc(sizeof(*bench));
     double truth = -log2(row->factor * row->near), square = 0;
-    size_t blocks = 0, above = 0, open = 0, missed = 0;
+    size_t launches = 0, above = 0, open = 0, missed = 0;
 
     for (uint64_t i = 0; i < timings; i++) {
         double log2_ratio = time_one(bench, row, i);
@@ -182,12 +183,12 @@ static void run_near(const struct row *row, uint64_t timings)
         open +=
             timing_verdict(&bench->timing.rule, &bench->timing.combined) == VERDICT_INCONCLUSIVE;
         missed += truth < bench->timing.combined.lo || truth > bench->timing.combined.hi;
-        blocks += bench->blocks;
+        launches += bench->launches;
     }
     printf("%-14s  cases %zu, near %s %6.4f  launches %6.1f  seems to improve %6.2f %%  "
            "inconclusive %6.2f %%  error of the estimate %.2f %%  interval misses %.2f %%\n",
            row->name, row->cases, row->near == INCUMBENT ? "an incumbent" : "the baseline",
-           row->factor, 4.0 * (double)blocks / (double)timings,
+           row->factor, (double)launches / (double)timings,
            100.0 * (double)above / (double)timings, 100.0 * (double)open / (double)timings,
            100 * M_LN2 * sqrt(square / (double)timings), 100.0 * (double)missed / (double)timings);
     free(bench);
@@ -198,14 +199,14 @@ static void run_row(const struct row *row, uint64_t timings)
     struct bench *bench = xmalloc(sizeof(*bench));
     double truth = -log2(row->factor * (row->unequal ? INCUMBENT : 1));
     double square = 0;
-    size_t lost = 0, blocks = 0;
+    size_t lost = 0, launches = 0;
 
     truth *= row->mixed ? (double)(row->cases - 1) / (double)row->cases : 1;
     for (uint64_t i = 0; i < timings; i++) {
         double error = time_one(bench, row, i) - truth;
         square += error * error;
         lost += bench->timing.lost;
-        blocks += bench->blocks;
+        launches += bench->launches;
     }
     char kind[32] = "";
     if (row->unequal) {
@@ -217,7 +218,7 @@ static void run_row(const struct row *row, uint64_t timings)
     printf("%-14s  cases %zu%-12s %5.2f  lost %7.3f %%  launches %6.1f of %3zu  error of the "
            "estimate %.2f %%\n",
            row->name, row->cases, row->mixed ? ", mixed" : kind, row->factor,
-           100.0 * (double)lost / (double)timings, 4.0 * (double)blocks / (double)timings,
+           100.0 * (double)lost / (double)timings, (double)launches / (double)timings,
            row->cases * FIRST_LOOK_LAUNCHES, 100 * M_LN2 * sqrt(square / (double)timings));
     free(bench);
 }

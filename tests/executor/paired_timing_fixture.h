@@ -39,6 +39,7 @@ struct fixture {
     double systematic_log2; // of each case
     // What has been run:
     size_t blocks, superblocks, closed; // closed: superblocks that were the last of a look
+    uint64_t begun_on[LOG_MAX];         // the content before the first block of each superblock
     struct {
         bool phase;
         uint64_t content;
@@ -92,8 +93,8 @@ static inline int superblock(void *owner, struct timed_case *timed, bool last, s
 {
     struct fixture *f = owner;
 
-    (void)timed;
     (void)err;
+    f->begun_on[f->superblocks] = timed->content;
     f->superblocks += !last;
     f->closed += last;
     return 0;

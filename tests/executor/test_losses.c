@@ -28,7 +28,7 @@ static void what_is_far_slower_ends_with_the_first_block_of_each_case(void **sta
     assert_true(f->timing.lost);
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(f->timing.cases[i].series.count, 1);
-        assert_int_equal(f->timing.cases[i].attempts, 2); // the first block warms up
+        assert_int_equal(f->timing.cases[i].attempts, 1);
     }
     assert_int_equal(f->superblocks, 2);
     assert_int_equal(f->closed, 2);
@@ -97,7 +97,8 @@ static void each_of_two_blocks_has_to_show_it(void **state)
     slow_down(f, 3, 3);
     f->timing.case_count = 1;
     f->timing.cases[0].weight = 1;
-    f->noise_log2 = 1.2; // the first that counts is slower by 6.9, the second by 1.3
+    f->noise_log2 = 1.2;
+    f->blocks = 1; // so that the first is slower by 6.9, the second by 1.3
     run(f);
     assert_in_range(f->timing.cases[0].series.count, TIMING_FIRST_LOOK, TIMING_BLOCKS_MAX);
 }
@@ -108,7 +109,7 @@ static void after_a_void_block_few_are_not_trusted(void **state)
 
     slow_down(f, 3, 3);
     f->void_every = 8;
-    f->blocks = 6; // so that the first case's second one is void, after one that warms up
+    f->blocks = 7; // so that the first case's first one is void
     run(f);
     assert_true(f->timing.lost);
     assert_int_equal(f->timing.cases[0].voids, 1);
@@ -130,7 +131,7 @@ static void when_few_blocks_do_not_decide_each_case_has_three(void **state)
     assert_true(f->timing.lost);
     assert_int_equal(f->superblocks, 2);
     assert_int_equal(f->timing.cases[0].series.count, 3);
-    assert_int_equal(f->timing.cases[0].attempts, 5); // two warm up
+    assert_int_equal(f->timing.cases[0].attempts, 3);
     // Three blocks that do not differ: their launches say nothing more about the error.
     assert_true(f->timing.combined.hi - f->timing.combined.lo < 1e-9);
 }
@@ -212,8 +213,8 @@ static void a_case_that_waited_goes_on(void **state)
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(f->timing.cases[i].series.count, TIMING_FIRST_LOOK);
     }
-    assert_int_equal(f->timing.cases[0].attempts, TIMING_FIRST_LOOK + 2); // two warm up
-    assert_int_equal(f->timing.cases[1].attempts, TIMING_FIRST_LOOK + 1);
+    assert_int_equal(f->timing.cases[0].attempts, TIMING_FIRST_LOOK);
+    assert_int_equal(f->timing.cases[1].attempts, TIMING_FIRST_LOOK);
     assert_int_equal(f->superblocks, 3);
 }
 

@@ -9,7 +9,7 @@ static void a_clear_difference_is_decided_at_the_first_look(void **state)
 
     run(f);
     assert_int_equal(timed->series.count, TIMING_FIRST_LOOK);
-    assert_int_equal(timed->attempts, TIMING_FIRST_LOOK + 1); // the first block warms up
+    assert_int_equal(timed->attempts, TIMING_FIRST_LOOK);
     assert_int_equal(f->blocks, timed->attempts);
     assert_int_equal(timed->launch_count, 2 * TIMING_FIRST_LOOK);
     assert_int_equal(f->timing.launches, 2 * TIMING_FIRST_LOOK);
@@ -29,9 +29,9 @@ static void a_clock_that_shows_no_time_is_an_error(void **state)
 
     f->second_ns[0][1] = 0;
     assert_int_equal(paired_timing_run(&f->timing, &err), ERR_SYSTEM);
-    assert_string_equal(err.text, "the clock shows no time for launches in 18 of 19 blocks");
+    assert_string_equal(err.text, "the clock shows no time for launches in 17 of 17 blocks");
     assert_int_equal(timed->series.count, 0);
-    assert_int_equal(f->blocks, 19); // the first warms up
+    assert_int_equal(f->blocks, 17);
 }
 
 static void some_blocks_without_a_time_are_run_again(void **state)
@@ -117,13 +117,12 @@ static void used_up_seconds_leave_the_least_blocks_of_each_case(void **state)
     assert_true(f->timing.capped);
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(f->timing.cases[i].series.count, 3);
-        assert_int_equal(f->timing.cases[i].attempts, 4);
+        assert_int_equal(f->timing.cases[i].attempts, 3);
     }
     assert_int_equal(f->timing.combined.blocks, 6);
 }
 
-// A superblock is one block that does not count and eight that do.
-static void the_first_block_of_a_superblock_does_not_count(void **state)
+static void a_superblock_is_eight_blocks_of_one_phase(void **state)
 {
     struct fixture *f = *state;
     size_t phases[2] = {0};
@@ -133,13 +132,13 @@ static void the_first_block_of_a_superblock_does_not_count(void **state)
     run(f);
     assert_int_equal(f->superblocks, TIMING_BLOCKS_MAX / TIMING_SUPERBLOCK);
     assert_int_equal(f->closed, TIMING_LOOKS);
-    assert_int_equal(f->blocks, TIMING_BLOCKS_MAX + f->superblocks);
+    assert_int_equal(f->blocks, TIMING_BLOCKS_MAX);
     for (size_t i = 0; i < f->blocks; i++) {
-        assert_int_equal(f->log[i].superblock, i / (TIMING_SUPERBLOCK + 1) + 1);
-        assert_int_equal(f->log[i].phase, f->log[i - i % (TIMING_SUPERBLOCK + 1)].phase);
+        assert_int_equal(f->log[i].superblock, i / TIMING_SUPERBLOCK + 1);
+        assert_int_equal(f->log[i].phase, f->log[i - i % TIMING_SUPERBLOCK].phase);
         phases[f->log[i].phase]++;
     }
-    assert_true(phases[0] > 18 && phases[1] > 18);
+    assert_true(phases[0] > 16 && phases[1] > 16);
 }
 
 static void no_content_is_launched_twice(void **state)
@@ -155,6 +154,9 @@ static void no_content_is_launched_twice(void **state)
     uint64_t next[2] = {2, 100};
     for (size_t i = 0; i < f->blocks; i++) {
         size_t number = (size_t)(f->log[i].of - f->timing.cases);
+        if (i == 0 || f->log[i].superblock != f->log[i - 1].superblock) {
+            assert_int_equal(f->begun_on[f->log[i].superblock - 1], next[number]++);
+        }
         assert_int_equal(f->log[i].content, next[number]);
         next[number] += 2;
     }
@@ -175,13 +177,7 @@ static void launches_are_judged_in_proportion(void **state)
     f->void_every = 7;
     run(f);
     for (size_t i = 0; i < f->blocks; i++) {
-        if (i == 0 || f->log[i].superblock != f->log[i - 1].superblock) {
-            assert_int_equal(f->log[i].judge, 0); // it does not count
-        } else if (f->log[i].superblock == 1) {
-            first += judged_in(f, i);
-        } else {
-            later += judged_in(f, i);
-        }
+        *(f->log[i].superblock == 1 ? &first : &later) += judged_in(f, i);
     }
     assert_true(first >= 1);
     assert_true(later > 30 && later < 75); // of some 580 launches
@@ -201,14 +197,14 @@ static void what_was_judged_says_nothing_about_what_will_be(void **state)
         f->timing.rng = &f->rng;
         stats_rng_init(&f->rng, r, 1);
         run(f);
-        assert_int_equal(f->blocks, TIMING_FIRST_LOOK + 1);
+        assert_int_equal(f->blocks, TIMING_FIRST_LOOK);
         unsigned sum = 0;
-        for (size_t i = 1; i < f->blocks; i++) {
+        for (size_t i = 0; i < f->blocks; i++) {
             unsigned judged = judged_in(f, i);
-            size_t before = i > 1 && judged_in(f, i - 1) > 0;
+            size_t before = i > 0 && judged_in(f, i - 1) > 0;
 
             sum += judged;
-            if (i > 1 && i + 1 < f->blocks) {
+            if (i > 0 && i + 1 < f->blocks) {
                 after[before] += judged;
                 of[before] += 2;
             }
@@ -230,7 +226,7 @@ static void void_blocks_are_run_again(void **state)
     run(f);
     assert_int_equal(timed->series.count, TIMING_FIRST_LOOK);
     assert_true(timed->voids >= 3);
-    assert_int_equal(timed->attempts, 1 + timed->voids + timed->series.count);
+    assert_int_equal(timed->attempts, timed->voids + timed->series.count);
     assert_int_equal(timed->launch_count, 2 * timed->series.count);
     assert_null(paired_timing_disturbed(&f->timing));
 }
@@ -246,9 +242,9 @@ static void when_most_blocks_are_void_none_of_them_counts(void **state)
     assert_int_equal(timed->series.count, 0);
     assert_true(timed->disturbed);
     assert_ptr_equal(paired_timing_disturbed(&f->timing), timed);
-    assert_int_equal(timed->attempts, 1 + timed->voids);
-    assert_int_equal(timed->voids, 18);
-    assert_int_equal(timed->escaped, 6);
+    assert_int_equal(timed->attempts, timed->voids);
+    assert_int_equal(timed->voids, 17);
+    assert_int_equal(timed->escaped, 5);
     assert_int_equal(f->timing.launches, 0);
     assert_int_equal(f->timing.combined.blocks, 0);
     assert_false(f->timing.combined.lo > 0 || f->timing.combined.hi < 0);
@@ -317,7 +313,7 @@ static void blocks_in_which_time_escapes_count_by_the_wall_clock(void **state)
     f->noise_log2 = 3;
     run(f);
     assert_int_equal(timed->series.count, TIMING_BLOCKS_MAX);
-    assert_int_equal(timed->attempts, timed->series.count + f->superblocks);
+    assert_int_equal(timed->attempts, timed->series.count);
     assert_int_equal(timed->voids, timed->escaped);
     size_t slow = 0;
     for (size_t i = 0; i < timed->launch_count; i++) {
@@ -339,7 +335,7 @@ static void blocks_that_the_machine_disturbs_in_both_arms_are_void(void **state)
     f->escaped_ns = 8000;
     run(f);
     assert_true(timed->escaped >= 1 && timed->voids > timed->escaped);
-    assert_int_equal(timed->attempts, 1 + timed->voids + timed->series.count);
+    assert_int_equal(timed->attempts, timed->voids + timed->series.count);
     for (size_t i = 0; i < timed->launch_count; i++) {
         assert_true(timed->second_ns[i] == 1000);
     }
@@ -359,7 +355,7 @@ static void a_block_that_fails_ends_it_at_once(void **state)
         f->with = with[i];
         assert_int_equal(paired_timing_run(&f->timing, &err), with[i]);
         assert_int_equal(f->blocks, 5);
-        assert_int_equal(f->timing.cases[0].series.count, 3); // one warmed up, one failed
+        assert_int_equal(f->timing.cases[0].series.count, 4); // one failed
         assert_string_equal(err.text, with[i] == MEASURE_STOP ? "" : "block 5 fails");
     }
 }
@@ -448,7 +444,7 @@ int main(void)
         TEST(only_noisy_cases_get_more_blocks),
         TEST(a_systematic_error_widens_what_blocks_cannot),
         TEST(used_up_seconds_leave_the_least_blocks_of_each_case),
-        TEST(the_first_block_of_a_superblock_does_not_count),
+        TEST(a_superblock_is_eight_blocks_of_one_phase),
         TEST(no_content_is_launched_twice),
         TEST(launches_are_judged_in_proportion),
         TEST(what_was_judged_says_nothing_about_what_will_be),
