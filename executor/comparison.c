@@ -21,7 +21,8 @@ static int run_half(const struct comparison *comparison, const struct timed_case
     for (size_t i = 0; i < 2; i++) {
         size_t which = order[timed->phase][half][i];
         struct launch_time time = {0};
-        int rc = comparison->ops->launch(comparison->machine, data, arm[which], content, &time, err);
+        int rc =
+            comparison->ops->launch(comparison->machine, data, arm[which], content, &time, err);
 
         if (rc != 0) {
             return rc;
@@ -53,9 +54,8 @@ static int superblock(void *owner, struct timed_case *timed, bool last, struct e
     int rc = comparison->ops->superblock(comparison->machine, timed->of->data, comparison->second,
                                          last, err);
 
-    return rc != 0 || last
-               ? rc
-               : run_half(comparison, timed, 1, timed->content, false, &ignored, err);
+    return rc != 0 || last ? rc
+                           : run_half(comparison, timed, 1, timed->content, false, &ignored, err);
 }
 
 static enum block_state block_state(void *owner, const struct timing_block *block)

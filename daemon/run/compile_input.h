@@ -17,7 +17,7 @@
 // older daemons cannot use the entries of the cache: since 2 an object may be incomplete, since 3
 // it may be a recording, since 4 the images of a recording are packed, since 5 a recording has the
 // features that a sealed source has, since 6 tensors lie elsewhere.
-#define COMPILER_CUDA_METHOD "kcast-cuda-compile-6"
+#define COMPILER_CUDA_METHOD "kcast-cuda-compile-7"
 #define COMPILER_MEMORY_MAX ((uint64_t)4 << 30)  // address space of one compiler process, in bytes
 #define COMPILER_OUTPUT_MAX ((uint64_t)32 << 20) // object and scratch files, in bytes
 // The wall time of a compilation is this many times its processor time. A host on which compilers

@@ -43,7 +43,6 @@ void gpu_tensor_addresses(size_t l2_bytes, const size_t *bytes, size_t count, cu
 {
     size_t placed = 0;
 
-    (void)gpu_next_area(placed, GPU_STAMP_BYTES, &placed);
     (void)gpu_next_area(placed, GPU_WORDS_BYTES, &placed);
     (void)gpu_next_area(placed, gpu_flush_size(l2_bytes), &placed);
     for (size_t i = 0; i < count; i++) {

@@ -104,10 +104,6 @@ static int make_memory(struct gpu *gpu, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = arena_place(&gpu->open, GPU_STAMP_BYTES, &gpu->stamps, err);
-    if (rc != 0) {
-        return rc;
-    }
     rc = arena_place(&gpu->open, GPU_WORDS_BYTES, &gpu->words, err);
     if (rc != 0) {
         return rc;
@@ -291,10 +287,9 @@ int gpu_run(struct gpu *gpu, enum gpu_kernel kernel, uint64_t items, void **para
     bool computes = kernel == GPU_INPUTS || kernel == GPU_INPUTS_QUICK || kernel == GPU_DIGEST;
     uint64_t most = (uint64_t)gpu->multiprocessors * BLOCKS_PER_MULTIPROCESSOR * (computes ? 2 : 1);
     uint64_t blocks = (items + THREADS - 1) / THREADS;
-    bool single = kernel == GPU_STAMP || kernel == GPU_SPIN;
 
     blocks = blocks < 1 ? 1 : blocks < most ? blocks : most;
-    return launch(gpu, kernel, single ? 1 : (uint32_t)blocks, single ? 1 : THREADS, 0, parameters,
+    return launch(gpu, kernel, (uint32_t)blocks, kernel == GPU_SPIN ? 1 : THREADS, 0, parameters,
                   err);
 }
 
@@ -312,7 +307,7 @@ int gpu_scrub_local(struct gpu *gpu, size_t bytes, uint64_t key, struct err *err
     enum gpu_kernel kernel = bytes <= 512    ? GPU_LOCAL_512
                              : bytes <= 4096 ? GPU_LOCAL_4096
                                              : GPU_LOCAL_16384;
-    cu_pointer sum = gpu->stamps;
+    cu_pointer sum = gpu->words;
 
     return bytes == 0 ? 0 : launch(gpu, kernel, blocks, 1024, 0, (void *[]){&key, &sum}, err);
 }

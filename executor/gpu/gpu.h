@@ -48,9 +48,8 @@ enum gpu_kernel {
 #define GPU_UUID_MAX 64
 #define GPU_SCRATCH_WORDS 8192 // 64-bit result words, which kernels write and the host reads
 #define GPU_WORDS_BYTES (GPU_SCRATCH_WORDS * sizeof(uint64_t))
-#define GPU_STAMP_BYTES 64 // two stamps
-#define GPU_RECORDINGS 2   // recordings that may be loaded at a time
-#define GPU_STREAMS 8      // on which launches of a program may overlap, the stream included
+#define GPU_RECORDINGS 2 // recordings that may be loaded at a time
+#define GPU_STREAMS 8    // on which launches of a program may overlap, the stream included
 
 // Zones of device memory that nothing may write to. The kernels know the same struct as kc_zones.
 struct gpu_zones {
@@ -86,7 +85,6 @@ struct gpu {
     struct arena open, judge;
     struct arena recorded[GPU_RECORDINGS]; // not opened before a recording needs it
     size_t open_mark, judge_mark;
-    cu_pointer stamps;    // GPU_STAMP_BYTES in `open`, which kc_stamp writes
     cu_pointer flush;     // memory in `open` that is overwritten to flush the L2 cache
     size_t flush_bytes;   // of that memory
     cu_pointer words;     // GPU_SCRATCH_WORDS result words in `open`; see gpu_clear_words
@@ -181,7 +179,7 @@ MUST_CHECK int gpu_allocate(struct gpu *gpu, size_t bytes, cu_pointer *ret, stru
 void gpu_release(struct gpu *gpu, cu_pointer *pointer);
 
 // Queues setting `count` result words, from word `first` on, to 0. A launch can read and write
-// them, so they are set to 0 before each, that it finds nothing there, and after it, before use.
+// them, so they must be set to 0 after it, before use.
 MUST_CHECK int gpu_clear_words(struct gpu *gpu, size_t first, size_t count, struct err *err);
 // Queues copying them to the same place in host_words, which is valid after a wait.
 MUST_CHECK int gpu_read_words(struct gpu *gpu, size_t first, size_t count, struct err *err);

@@ -1,7 +1,7 @@
 // Design note. One launch is queued in two parts:
 //
 //   close the arena `judge`, unless it is closed
-//     clear the result words and scratch memory
+//     clear scratch memory
 //     timed, the first of two launches on a content: forget the outputs that are kept
 //     make the inputs, but for the second; poison outputs, local and shared memory
 //     timed: 0 to 3 extra launches, stamp, caches, event, the arm's launches, event, stamp
@@ -13,8 +13,10 @@
 //   wait
 //
 // The looking is queued before anybody knows whether the launch ends: it needs nothing that a
-// launch may not see, and goes on while the arena is opened. It begins when the launch has ended,
-// and clears the result words first, so a launch has no part in them.
+// launch may not see, and goes on while the arena is opened. It begins when the launch has ended.
+//
+// A stamp also sets the result words to 0, the one before a launch so that it finds nothing there,
+// the other so that it has no part in them.
 //
 // How long a launch takes depends, by some 20 ns, on its place in the block. So whatever is done
 // for one arm only, or for one of the two launches on a content, precedes as many launches of one
@@ -48,19 +50,33 @@
 
 // ---- before a launch ----
 
-static int stamp(struct gpu_harness *harness, size_t number, struct err *err)
+// Queues a stamp, and setting the result words below `end` to 0.
+static int stamp(struct gpu_harness *harness, size_t number, size_t end, struct err *err)
 {
-    cu_pointer out = harness->gpu->stamps + number * STAMP_WORDS * sizeof(uint64_t);
+    cu_pointer out = gpu_word(harness->gpu, WORD_STAMP + number * STAMP_WORDS);
+    cu_pointer clear = gpu_word(harness->gpu, WORD_DIGEST);
+    uint64_t count = end - WORD_DIGEST;
 
     return gpu_run(harness->gpu, GPU_STAMP, 1,
-                   (void *[]){&out, &harness->stamp_key[0], &harness->stamp_key[1]}, err);
+                   (void *[]){&out, &harness->stamp_key[0], &harness->stamp_key[1], &clear, &count},
+                   err);
+}
+
+static int stamp_before(struct gpu_harness *harness, struct err *err)
+{
+    return stamp(harness, 0, GPU_SCRATCH_WORDS, err);
+}
+
+static int stamp_after(struct gpu_harness *harness, struct err *err)
+{
+    return stamp(harness, 1, WORD_COUNT, err);
 }
 
 // Queues putting the caches into the state that the problem asks for. This also keeps the stream
 // busy while the host queues what follows.
 static int set_caches(struct gpu_harness *harness, struct err *err)
 {
-    cu_pointer sum = harness->gpu->stamps; // hardly ever written to
+    cu_pointer sum = harness->gpu->words; // hardly ever written to
 
     if (harness->problem->cache == CACHE_COLD) {
         return gpu_flush(harness->gpu, err);
@@ -111,7 +127,7 @@ static int add_random_launches(struct gpu_harness *harness, struct err *err)
     int rc = 0;
 
     for (size_t i = 0; i < more && rc == 0; i++) {
-        rc = stamp(harness, 0, err);
+        rc = stamp(harness, 0, WORD_DIGEST, err);
     }
     return rc;
 }
@@ -125,7 +141,7 @@ static int timed_launch(struct gpu_harness *harness, const struct gpu_case *data
     if (rc != 0) {
         return rc;
     }
-    rc = stamp(harness, 0, err);
+    rc = stamp_before(harness, err);
     if (rc != 0) {
         return rc;
     }
@@ -144,19 +160,19 @@ static int timed_launch(struct gpu_harness *harness, const struct gpu_case *data
     }
     rc = gpu_check(harness->gpu, d->event_record(harness->end, harness->gpu->stream),
                    "recording an event", err);
-    return rc == 0 ? stamp(harness, 1, err) : rc;
+    return rc == 0 ? stamp_after(harness, err) : rc;
 }
 
 static int untimed_launch(struct gpu_harness *harness, const struct gpu_case *data,
                           enum arm_index arm, struct err *err)
 {
-    int rc = stamp(harness, 0, err);
+    int rc = stamp_before(harness, err);
 
     if (rc != 0) {
         return rc;
     }
     rc = run_arm(harness, data, arm, err);
-    return rc == 0 ? stamp(harness, 1, err) : rc;
+    return rc == 0 ? stamp_after(harness, err) : rc;
 }
 
 // ---- after a launch ----
@@ -221,16 +237,6 @@ static int keep_outputs(struct gpu_harness *harness, enum arm_index arm, uint64_
     return rc;
 }
 
-static int read_stamps(struct gpu_harness *harness, struct err *err)
-{
-    struct gpu *gpu = harness->gpu;
-
-    return gpu_check(gpu,
-                     gpu->driver.copy_to_host(gpu->host_words + HOST_STAMP, gpu->stamps,
-                                              GPU_STAMP_BYTES, gpu->stream),
-                     "reading the stamps", err);
-}
-
 // Queues copying results that are not in their tensors there.
 static int collect(struct gpu_harness *harness, enum arm_index arm, struct err *err)
 {
@@ -254,12 +260,8 @@ static int collect(struct gpu_harness *harness, enum arm_index arm, struct err *
 static int look(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
                 uint64_t content, const struct gpu_zones *zones, struct err *err)
 {
-    int rc = gpu_clear_words(harness->gpu, 0, WORD_COUNT, err);
+    int rc = collect(harness, arm, err);
 
-    if (rc != 0) {
-        return rc;
-    }
-    rc = collect(harness, arm, err);
     if (rc != 0) {
         return rc;
     }
@@ -267,10 +269,6 @@ static int look(struct gpu_harness *harness, const struct gpu_case *data, enum a
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
         rc = look_at_tensor(harness, data, arm, content, t, err);
     }
-    if (rc != 0) {
-        return rc;
-    }
-    rc = read_stamps(harness, err);
     return rc == 0 ? gpu_read_words(harness->gpu, 0, WORD_COUNT, err) : rc;
 }
 
@@ -351,7 +349,7 @@ static int handed_over_launch(struct gpu_harness *harness, const struct gpu_case
                               enum arm_index arm, uint64_t content, bool timed, struct err *err)
 {
     uint64_t limit = limit_ns(harness, arm == ARM_CANDIDATE, !timed);
-    int rc = stamp(harness, 0, err);
+    int rc = stamp_before(harness, err);
 
     rc = rc == 0 && timed ? set_caches(harness, err) : rc;
     rc = rc == 0 ? gpu_handover_ready(harness, err) : rc;
@@ -369,7 +367,7 @@ static int handed_over_launch(struct gpu_harness *harness, const struct gpu_case
     rc = rc == 0 ? gpu_mark(harness->gpu, err) : rc;
     rc = rc == 0 ? await(harness, data, arm, content, limit, err) : rc;
     harness->handover->ns = (double)(clock_now_ns(&clock_system) - begin);
-    return rc == 0 ? stamp(harness, 1, err) : rc;
+    return rc == 0 ? stamp_after(harness, err) : rc;
 }
 
 // Runs the arm, while what no launch may see is closed.

@@ -1,6 +1,6 @@
 // Design note. The open arena, as it is while no launch runs:
 //
-//   | pattern | stamps | pattern | result words | pattern | zeros that flush the cache | pattern |
+//   | pattern | stamps and result words | pattern | zeros that flush the cache | pattern |
 //   | tensor | pattern | … |
 //   | scratch memory, which holds the pattern too | pattern … to the end of what is mapped |
 //
@@ -91,8 +91,8 @@ int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err)
     cu_pointer at = gpu->open.base;
 
     *zones = (struct gpu_zones){.count = 0};
-    bool room = add_gap(zones, &at, gpu->stamps, GPU_STAMP_BYTES);
-    room = room && add_gap(zones, &at, gpu->words, GPU_WORDS_BYTES);
+    bool room = add_gap(zones, &at, gpu->words, GPU_WORDS_BYTES);
+
     room = room && add_gap(zones, &at, gpu->flush, gpu->flush_bytes);
     for (size_t t = 0; t < harness->problem->tensor_count; t++) { // in the order of their addresses
         room = room && add_gap(zones, &at, harness->live[t].tensor, harness->live[t].bytes);

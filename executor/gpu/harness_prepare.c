@@ -48,9 +48,8 @@ int gpu_harness_prepare(struct gpu_harness *harness, const struct gpu_case *data
     struct stats_rng *rng = &harness->measurement->rng;
     struct gpu *gpu = harness->gpu;
     bool second = false;
-    int rc = gpu_clear_words(gpu, 0, GPU_SCRATCH_WORDS, err);
+    int rc = program_clear(harness->arm[arm], err);
 
-    rc = rc == 0 ? program_clear(harness->arm[arm], err) : rc;
     rc = rc == 0 ? begin_pair(harness, content, &second, err) : rc;
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
         rc = make_tensor(harness, data, arm, content, second, t, err);

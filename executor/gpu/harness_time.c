@@ -31,7 +31,7 @@ static double clock_between(const uint64_t *first, const uint64_t *second)
 int gpu_harness_check_stamps(struct gpu_harness *harness, const struct gpu_case *data,
                              enum arm_index arm, struct err *err)
 {
-    const uint64_t *first = harness->gpu->host_words + HOST_STAMP;
+    const uint64_t *first = harness->gpu->host_words + WORD_STAMP;
 
     if (is_proven(harness, first) && is_proven(harness, first + STAMP_WORDS)) {
         return 0;
@@ -53,7 +53,7 @@ static int read_handover(const struct gpu_harness *harness, struct gpu_launch_ti
 
 static int read_events(struct gpu_harness *harness, struct gpu_launch_time *ret, struct err *err)
 {
-    const uint64_t *first = harness->gpu->host_words + HOST_STAMP;
+    const uint64_t *first = harness->gpu->host_words + WORD_STAMP;
     float ms = 0;
     int rc = gpu_check(harness->gpu,
                        harness->gpu->driver.event_elapsed(&ms, harness->begin, harness->end),

@@ -8,14 +8,14 @@
 #include "proto/verdict.h"
 
 // Where kernels leave results, as indices into the result words of the GPU (gpu->words).
-#define WORD_DIGEST 0                                     // four words for each tensor
+#define STAMP_WORDS 4                                     // of a stamp
+#define WORD_STAMP 0                                      // two stamps, of kc_stamp
+#define WORD_DIGEST (WORD_STAMP + 2 * STAMP_WORDS)        // four words for each tensor
 #define WORD_INPUT (WORD_DIGEST + PROBLEM_TENSOR_MAX * 4) // changed places of each tensor
 #define WORD_GUARD (WORD_INPUT + PROBLEM_TENSOR_MAX)      // two words of gpu_pattern_check
 #define WORD_FLUSH (WORD_GUARD + 2)                       // changed words of the flushing memory
 #define WORD_HANDOVER (WORD_FLUSH + 1)                    // two words of gpu_pattern_check
 #define WORD_COUNT (WORD_HANDOVER + 2)
-#define HOST_STAMP WORD_COUNT // of host_words: the stamps, which are no result words
-#define STAMP_WORDS 4         // of each of the two stamps
 
 // Returns the name of this content's input data.
 struct input_set gpu_harness_input_set(const struct gpu_harness *harness,

@@ -55,7 +55,7 @@ struct bench {
     size_t run[CASES]; // recorded run of each case
     size_t at[CASES];  // next launch of it
     size_t turn;       // of UNEQUAL
-    size_t launches; // of both arms
+    size_t launches;   // of both arms
 };
 
 static void read_recorded(void)
@@ -188,9 +188,9 @@ static void run_near(const struct row *row, uint64_t timings)
     printf("%-14s  cases %zu, near %s %6.4f  launches %6.1f  seems to improve %6.2f %%  "
            "inconclusive %6.2f %%  error of the estimate %.2f %%  interval misses %.2f %%\n",
            row->name, row->cases, row->near == INCUMBENT ? "an incumbent" : "the baseline",
-           row->factor, (double)launches / (double)timings,
-           100.0 * (double)above / (double)timings, 100.0 * (double)open / (double)timings,
-           100 * M_LN2 * sqrt(square / (double)timings), 100.0 * (double)missed / (double)timings);
+           row->factor, (double)launches / (double)timings, 100.0 * (double)above / (double)timings,
+           100.0 * (double)open / (double)timings, 100 * M_LN2 * sqrt(square / (double)timings),
+           100.0 * (double)missed / (double)timings);
     free(bench);
 }
 

@@ -280,18 +280,25 @@ KC_DEVICE kc_u64 kc_proof(kc_u64 ns, kc_u64 cycles, kc_u64 sm, kc_u64 key, kc_u6
 #ifndef KC_HOST
 // out[0]: nanoseconds of the GPU's timer; [1]: cycles of this multiprocessor; [2]: its number; [3]:
 // proof that kc_stamp with these keys wrote the three, which are used once: who does not know the
-// keys finds no other stamp with its proof.
-extern "C" __global__ void kc_stamp(kc_u64 *out, kc_u64 key, kc_u64 more)
+// keys finds no other stamp with its proof. Meanwhile the block's threads set `count` words to 0,
+// which are not those of the stamp: it saves the launch of a kernel for that.
+extern "C" __global__ void kc_stamp(kc_u64 *out, kc_u64 key, kc_u64 more, kc_u64 *clear,
+                                    kc_u64 count)
 {
-    kc_u64 ns;
-    unsigned sm;
+    if (threadIdx.x == 0) {
+        kc_u64 ns;
+        unsigned sm;
 
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-    out[0] = ns;
-    out[1] = (kc_u64)clock64();
-    out[2] = sm;
-    out[3] = kc_proof(out[0], out[1], out[2], key, more);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+        asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+        out[0] = ns;
+        out[1] = (kc_u64)clock64();
+        out[2] = sm;
+        out[3] = kc_proof(out[0], out[1], out[2], key, more);
+    }
+    for (kc_u64 i = threadIdx.x; i < count; i += blockDim.x) {
+        clear[i] = 0;
+    }
 }
 
 // Keeps the stream busy for about ns nanoseconds, so that what follows is queued before it begins.
@@ -306,10 +313,13 @@ extern "C" __global__ void kc_spin(kc_u64 ns)
 }
 #else
 // The fake driver passes the time in out[0] and the cycles in out[1].
-KC_KERNEL kc_stamp(kc_u64 *out, kc_u64 key, kc_u64 more)
+KC_KERNEL kc_stamp(kc_u64 *out, kc_u64 key, kc_u64 more, kc_u64 *clear, kc_u64 count)
 {
     out[2] = 0;
     out[3] = kc_proof(out[0], out[1], out[2], key, more);
+    for (kc_u64 i = 0; i < count; i++) {
+        clear[i] = 0;
+    }
 }
 KC_KERNEL kc_spin(kc_u64 ns)
 {

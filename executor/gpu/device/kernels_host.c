@@ -78,7 +78,7 @@ RUN(compare)
 RUN(stamp)
 {
     UNUSED;
-    kc_stamp(P(kc_u64 *, 0), P(kc_u64, 1), P(kc_u64, 2));
+    kc_stamp(P(kc_u64 *, 0), P(kc_u64, 1), P(kc_u64, 2), P(kc_u64 *, 3), P(kc_u64, 4));
 }
 RUN(spin)
 {

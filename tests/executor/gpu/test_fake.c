@@ -447,6 +447,7 @@ static void the_executors_kernels_run(void **state)
     OK(allocate(&words, 64));
     OK(set_bytes(words, 0, 64, stream));
     host = (uint64_t *)(uintptr_t)words;
+    host[4] = host[5] = host[6] = 7;
     cu_module module;
     OK(module_load(&module, "fake:kc_inputs kc_digest kc_stamp kc_spin"));
     void *inputs[] = {&s.x, &dtype, &distribution, &low, &high, &key, &count, &count, &nothing};
@@ -462,9 +463,12 @@ static void the_executors_kernels_run(void **state)
     void *digest[] = {&s.x, &dtype, &bytes, &key, &more, &words};
     assert_int_equal(launch(module, "kc_digest", 256, digest), CU_OK);
     assert_true(host[1] != 0 && host[3] == 1); // one element is not finite
-    void *stamp[] = {&words, &key, &more};
+    cu_pointer clear = words + 32;
+    uint64_t cleared = 2;
+    void *stamp[] = {&words, &key, &more, &clear, &cleared};
     assert_int_equal(launch(module, "kc_stamp", 1, stamp), CU_OK);
     clock = host[0];
+    assert_true(host[3] != 1 && host[4] == 0 && host[5] == 0 && host[6] == 7);
     assert_int_equal(launch(module, "kc_spin", 1, (void *[]){&ns}), CU_OK);
     assert_int_equal(launch(module, "kc_stamp", 1, stamp), CU_OK);
     assert_in_range(host[0] - clock, ns, ns + 10000);

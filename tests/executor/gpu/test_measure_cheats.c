@@ -44,7 +44,7 @@ static void what_is_forged_in_timing_is_found(void **state)
                   "1 of 2000 elements are outside", false);
     // A candidate whose last bits differ from the baseline's is right, and judged now and then.
     trial_becomes(trial, trial_kernel("fk_scale_nondet"), VERDICT_EQUIVALENT, "", false);
-    assert_true(trial->outcome.result->checks >= 10);
+    assert_true(trial->outcome.result->checks > 6); // which are those of verification
 }
 
 // The candidate has changed something in the process that the baseline needs. Where the candidate

@@ -12,7 +12,8 @@
 #define ELEMENT_NS 1.0
 #define OWN_NS 2000 // time of each of the executor's kernels
 #define CLOCK_GHZ 1.98
-#define RESULT_WORDS (ARENA_OPEN + 9 * ARENA_ALIGN) // the executor's: behind stamps and a guard
+#define RESULT_WORDS (ARENA_OPEN + 4 * ARENA_ALIGN) // the executor's: behind a guard
+#define STAMPS 8                                    // of them, the first, are two stamps
 
 #define PARAMETER(type, at) (*(type *)parameters[at])
 
@@ -227,7 +228,7 @@ static cu_result use_words(float *y, size_t bytes)
     if (!fake_holds(RESULT_WORDS, GPU_WORDS_BYTES)) {
         return breaks(CU_ILLEGAL_ADDRESS);
     }
-    for (size_t i = 0; i < GPU_SCRATCH_WORDS; i++) {
+    for (size_t i = STAMPS; i < GPU_SCRATCH_WORDS; i++) {
         found = found || words[i] != 0;
         words[i] = i + 1;
     }
