@@ -15,7 +15,7 @@
 //   of device variables and contents of recordings. It is one piece of memory.
 // - Outputs of timed launches are kept in the open arena, but not while code of a candidate runs.
 // - Inputs are made in place before the first of two timed launches on a content, and before every
-//   other launch, and compared with what they must be after each.
+//   other launch, and compared with what they must be after each but the baseline's timed ones.
 // - Before a launch, outputs and shared memory are poisoned; after it, device variables and scratch
 //   memory are given back what they had.
 // - The oracle compares outputs with what is expected: all that is launched for verification, and

@@ -14,7 +14,7 @@ static int poison(struct gpu_harness *harness, enum arm_index arm, size_t tensor
 
 // Queues what comes before the first of the two timed launches on a content: forgetting the outputs
 // that are kept. Returns in *ret_second whether it is the second, which finds the inputs made and,
-// since they were looked at after the first, unchanged.
+// since they were looked at after the second arm's launch, unchanged.
 static int begin_pair(struct gpu_harness *harness, uint64_t content, bool *ret_second,
                       struct err *err)
 {

@@ -47,6 +47,16 @@ static void what_is_forged_in_timing_is_found(void **state)
     assert_true(trial->outcome.result->checks > 6); // which are those of verification
 }
 
+// Timed launches of the baseline are not followed by a look at the inputs.
+static void inputs_that_are_changed_in_timing_are_found(void **state)
+{
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "noise=0.2");
+    trial_becomes(trial, trial_kernel("fk_scale_meddle"), VERDICT_WRONG,
+                  "it changed its input x, for n=2000", false);
+}
+
 // The candidate has changed something in the process that the baseline needs. Where the candidate
 // has never run, the baseline is right.
 static void a_baseline_that_fails_only_beside_the_candidate_is_its_failure(void **state)
@@ -75,6 +85,7 @@ int main(void)
         TEST(nothing_beside_the_tensors_can_be_used),
         TEST(result_words_neither_keep_nor_take_anything),
         TEST(what_is_forged_in_timing_is_found),
+        TEST(inputs_that_are_changed_in_timing_are_found),
         TEST(a_baseline_that_fails_only_beside_the_candidate_is_its_failure),
     };
 #undef TEST

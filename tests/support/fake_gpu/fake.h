@@ -53,6 +53,7 @@
 //   _nothing     no result is written
 //   _oob         also writes the element behind y
 //   _input       also writes x
+//   _meddle      the same, from the 20th launch on
 //   _slack       also writes 1 MiB behind y
 //   _behind      from the 20th launch on, also writes where the next area behind y begins
 //   _peek        also reads the first address of the executor's arena `judge`

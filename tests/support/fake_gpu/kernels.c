@@ -267,7 +267,8 @@ static cu_result compute(struct cu_function *function, const struct operation *o
         y[results - 1] = y[results - 1] * 1.5f + 1;
     } else if (strstr(suffixes, "_nondet")) {
         flip_last_bits(y, results);
-    } else if (strstr(suffixes, "_input")) {
+    } else if (strstr(suffixes, "_input") ||
+               (strstr(suffixes, "_meddle") && function->launches > 20)) {
         x[0] += 1;
     } else if (strstr(suffixes, "_slack")) {
         float *behind = y + (1 << 18);
