@@ -220,10 +220,24 @@ static int restore_arms(struct gpu_harness *harness, struct err *err)
     return rc;
 }
 
+// Opens the arena `judge` where preparing the arms needs it.
+static int open_judge(struct gpu_harness *harness, struct err *err)
+{
+    bool needed = false;
+
+    for (enum arm_index arm = 0; arm < ARM_COUNT; arm++) {
+        const struct program *program = harness->arm[arm];
+
+        needed = needed || ((harness->arms & 1u << arm) != 0 &&
+                            (program->memory || program_must_restore(program)));
+    }
+    return needed ? gpu_seal(harness->gpu, false, err) : 0;
+}
+
 static int place(struct gpu_harness *harness, const struct gpu_case *data, unsigned arms,
                  struct err *err)
 {
-    int rc = gpu_seal(harness->gpu, false, err);
+    int rc = open_judge(harness, err);
 
     rc = rc == 0 ? place_tensors(harness, data, err) : rc;
     rc = rc == 0 ? place_kept(harness, data, err) : rc;
