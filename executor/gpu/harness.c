@@ -261,9 +261,10 @@ static int place(struct gpu_harness *harness, const struct gpu_case *data, unsig
     if (rc != 0) {
         return rc;
     }
+    bool waits = !harness->gpu->judge.closed || harness->handover;
     rc = gpu_harness_refill(harness, err);
-    // What is queued uses memory that the first launch closes.
-    rc = rc == 0 ? gpu_finish(harness->gpu, "preparing the GPU's memory", err) : rc;
+    // What is queued may use memory that the first launch closes.
+    rc = rc == 0 && waits ? gpu_finish(harness->gpu, "preparing the GPU's memory", err) : rc;
     return rc == 0 && harness->handover && (arms & 1u << ARM_CANDIDATE) != 0
                ? gpu_handover_enter(harness, data, err)
                : rc;
