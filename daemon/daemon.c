@@ -42,10 +42,15 @@
 #define MESSAGE_MAX ((size_t)16 << 20)  // bytes of a message
 #define COMPILE_SLOTS_MAX 64            // compilations at the same time
 
-static size_t compile_slots(const struct daemon_config *config)
+static size_t compile_slots(const struct daemon_config *config, const struct devices *devices)
 {
-    size_t slots = config->compile_jobs > 0 ? config->compile_jobs : config->cores.rest_count;
+    size_t gpus = 0;
 
+    for (size_t i = 0; i < devices->count; i++) {
+        gpus += device_is_gpu(&devices->device[i]);
+    }
+    size_t slots =
+        config->compile_jobs > 0 ? config->compile_jobs : cores_for_compiling(&config->cores, gpus);
     return slots < COMPILE_SLOTS_MAX ? slots : COMPILE_SLOTS_MAX;
 }
 
@@ -201,6 +206,7 @@ static void prestart_executors(struct daemon *daemon)
 // Makes the parts that need the devices, reloads the ledger, and serves.
 static int finish_start(struct daemon *daemon, struct err *err)
 {
+    daemon->parts.limits.compile_slots = compile_slots(&daemon->config, &daemon->devices);
     create_parts(daemon);
     int rc = budgets_load(daemon->parts.accounts, daemon->parts.ledger, err);
     rc = rc == 0 ? reload_jobs(&daemon->parts, err) : rc;
@@ -337,7 +343,6 @@ static void open_cgroups(struct daemon *daemon)
 static struct daemon_limits limits_of(const struct daemon_config *config)
 {
     return (struct daemon_limits){
-        .compile_slots = compile_slots(config),
         .compile_seconds = config->compile_seconds,
         .slack_ms = config->slack_ms,
         .grace_ms = config->grace_ms,

@@ -23,7 +23,7 @@ struct daemon_config {
     const char *exec_path;          // the program kcast-exec
     struct device_spec device_spec; // which devices are wanted
     struct cores cores;             // which cores are devices; this process is off them already
-    uint64_t compile_jobs;          // compilations at the same time; 0: one per remaining core
+    uint64_t compile_jobs;          // compilations at the same time; 0: cores_for_compiling
     uint64_t compile_seconds;       // processor time of one compilation
     uint64_t queue_max;             // unfinished jobs of one search
     uint64_t jobs_max;              // jobs in the job table

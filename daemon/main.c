@@ -76,7 +76,8 @@ static const struct option_row option_table[] = {
     {"sandbox", 0, OPTION_CHOICE, AT(sandbox), "WHETHER", "on", 0, 0, "on|off",
      "off runs candidates unprotected: for development only"},
     {"compile-jobs", 'j', OPTION_U64, AT(compile_jobs), "N", "0", 0, 64, NULL,
-     "compilations at once; 0: one per processor that is no device"},
+     "compilations at once; 0: one per processor that is no device, less two for each GPU and one"
+     " for the daemon where there are GPUs, but more than half of them"},
     {"compile-time", 0, OPTION_DURATION, AT(compile_ns), "TIME", "60s", 0, 0, NULL,
      "processor time that one compilation may use; it may last ten times as long, and then the"
      " host is blamed"},

@@ -121,6 +121,13 @@ int cores_plan(struct cores *ret, size_t wanted, struct err *err)
     return 0;
 }
 
+size_t cores_for_compiling(const struct cores *cores, size_t gpus)
+{
+    size_t kept = gpus > 0 ? 2 * gpus + 1 : 0, most = (cores->rest_count - 1) / 2;
+
+    return cores->rest_count - (kept < most ? kept : most);
+}
+
 int cores_settle(const struct cores *cores, struct err *err)
 {
     if (sched_setaffinity(0, sizeof(cores->rest), &cores->rest) != 0) {

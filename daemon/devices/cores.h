@@ -30,5 +30,8 @@ MUST_CHECK int cores_plan(struct cores *ret, size_t wanted, struct err *err);
 // Keeps the calling thread, and the threads and processes that it starts later, off the cores of
 // the devices, unless exclusive is set. ERR_SYSTEM when the mask cannot be set.
 MUST_CHECK int cores_settle(const struct cores *cores, struct err *err);
+// How many processors of the rest may compile beside so many GPUs: all but two for each GPU, which
+// its measurements keep busy, and one for kcastd, but more than half in any case.
+size_t cores_for_compiling(const struct cores *cores, size_t gpus);
 
 #endif

@@ -162,6 +162,24 @@ static void an_empty_mask_cannot_be_settled_on(void **state)
     assert_non_null(strstr(err.text, "processor mask"));
 }
 
+static void compilers_leave_processors_to_gpus(void **state)
+{
+    static const struct {
+        size_t rest, gpus, compiling;
+    } cases[] = {{1, 0, 1},   {1, 1, 1},   {2, 0, 2},  {2, 1, 2}, {3, 1, 2},   {4, 1, 3},
+                 {6, 1, 4},   {8, 0, 8},   {8, 1, 5},  {8, 2, 5}, {16, 1, 13}, {32, 2, 27},
+                 {64, 4, 55}, {64, 8, 47}, {16, 8, 9}, {15, 8, 8}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct cores cores = {.rest_count = cases[i].rest};
+        size_t found = cores_for_compiling(&cores, cases[i].gpus);
+        if (found != cases[i].compiling) {
+            fail_msg("%zu processors and %zu GPUs: %zu compile", cases[i].rest, cases[i].gpus,
+                     found);
+        }
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -173,6 +191,7 @@ int main(void)
         TEST(the_automatic_number_is_between_one_and_four),
         TEST(settling_moves_this_thread_to_the_rest),
         TEST(an_empty_mask_cannot_be_settled_on),
+        TEST(compilers_leave_processors_to_gpus),
     };
 #undef TEST
 
