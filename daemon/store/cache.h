@@ -13,8 +13,9 @@
 // Changes whenever results of the measuring method can no longer be compared with older ones: since
 // 2 tensors of a GPU begin at pages, which makes some kernels faster; since 3 those of a core
 // do not begin at the same place within a page; since 4 the driver loads all of a GPU's code at
-// once, without which of two equal kernels one seemed slower, and short launches are shorter.
-#define CACHE_METHOD "kcast-measure-4"
+// once, without which of two equal kernels one seemed slower, and short launches are shorter; since
+// 5 a superblock begins with half a block that does not count.
+#define CACHE_METHOD "kcast-measure-5"
 #define CACHE_PRECISION_LOG2 0.0036022 // log2(1.0025): the precision of a spec that gives none
 #define CACHE_CAP_S 30.0 // seconds: max_seconds when neither a spec nor the daemon gives one
 
