@@ -1,8 +1,9 @@
 // A superblock is eight blocks of the same phase (A B B A or B A A B), which is drawn at random.
-// Before them the second half of such a block runs and does not count. What one launch leaves in the
-// caches for the next is then the same for both arms, because in (B A) A B B A A B B A … each arm
-// follows each arm equally often. No launch has contents that its arm has had before: a block has two contents, one
-// for its first A and B and one for its second, so each arm is first on a content equally often.
+// Before them the second half of such a block runs and does not count. What one launch leaves in
+// the caches for the next is then the same for both arms, because in (B A) A B B A A B B A … each
+// arm follows each arm equally often. No launch has contents that its arm has had before: a block
+// has two contents, one for its first A and B and one for its second, so each arm is first on a
+// content equally often.
 #include "executor/paired_timing.h"
 #include "common/clock.h"
 #include <math.h>

@@ -463,9 +463,7 @@ static void the_executors_kernels_run(void **state)
     void *digest[] = {&s.x, &dtype, &bytes, &key, &more, &words};
     assert_int_equal(launch(module, "kc_digest", 256, digest), CU_OK);
     assert_true(host[1] != 0 && host[3] == 1); // one element is not finite
-    cu_pointer clear = words + 32;
-    uint64_t cleared = 2;
-    void *stamp[] = {&words, &key, &more, &clear, &cleared};
+    void *stamp[] = {&words, &key, &more, &(cu_pointer){words + 32}, &(uint64_t){2}};
     assert_int_equal(launch(module, "kc_stamp", 1, stamp), CU_OK);
     clock = host[0];
     assert_true(host[3] != 1 && host[4] == 0 && host[5] == 0 && host[6] == 7);
@@ -498,6 +496,5 @@ int main(void)
         cmocka_unit_test(cubins_are_read),
         cmocka_unit_test(the_executors_kernels_run),
     };
-
     return cmocka_run_group_tests(tests, load_the_fakes, NULL);
 }
