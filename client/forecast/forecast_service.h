@@ -26,7 +26,7 @@ typedef void forecast_service_ranked(void *owner, const struct rank_reply *reply
 // inside the call, unless the service is freed before.
 struct forecast_service {
     bool busy;   // set by the service while a call is under way
-    bool absent; // nobody will ever forecast in this session, and features of code are not read
+    bool absent; // nobody will ever forecast for this search
     // Asks for forecasts of those of candidates first … last for which forecast_wants
     // (client/forecast/forecast_request.h) is true. The forecaster sees the outcomes of candidates
     // 1 … visible only.

@@ -16,7 +16,7 @@
 // Changes whenever kcast-exec cuda-compile makes other objects of the same source, and whenever
 // older daemons cannot use the entries of the cache: since 2 an object may be incomplete, since 3
 // it may be a recording, since 4 the images of a recording are packed, since 5 a recording has the
-// features that a sealed source has, since 6 tensors lie elsewhere.
+// features that a sealed source has, since 6, and again since 7, tensors lie elsewhere.
 #define COMPILER_CUDA_METHOD "kcast-cuda-compile-7"
 #define COMPILER_MEMORY_MAX ((uint64_t)4 << 30)  // address space of one compiler process, in bytes
 #define COMPILER_OUTPUT_MAX ((uint64_t)32 << 20) // object and scratch files, in bytes
