@@ -4,6 +4,8 @@
 
 #define PLACES 8
 #define PLACE_STEP ((cu_pointer)1 << 40)
+#define EARLY_LEAST ((size_t)64 << 20) // bytes by which an arena that grows early does at least
+#define EARLY_MOST ((size_t)1 << 30)   // and at most, unless it needs more
 
 static struct cu_memory_kind kind_of(const struct arena *arena)
 {
@@ -132,9 +134,19 @@ static int no_memory(const struct arena *arena, size_t bytes, struct err *err)
 // Maps `more` bytes behind what is mapped. The error speaks of `wanted`.
 static int extend(struct arena *arena, size_t more, size_t wanted, struct err *err)
 {
-    cu_result result = grow(arena, round_up(more, arena->granularity));
+    size_t least = round_up(more, arena->granularity);
+    size_t early = arena->mapped < EARLY_LEAST  ? EARLY_LEAST
+                   : arena->mapped > EARLY_MOST ? EARLY_MOST
+                                                : arena->mapped;
+    cu_result result = CU_OUT_OF_MEMORY;
     char buf[256];
 
+    if (arena->grows_early && early > least) {
+        result = grow(arena, round_up(early, arena->granularity));
+    }
+    if (result == CU_OUT_OF_MEMORY) {
+        result = grow(arena, least);
+    }
     if (result == CU_OUT_OF_MEMORY) {
         return no_memory(arena, wanted, err);
     }

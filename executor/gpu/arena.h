@@ -8,8 +8,8 @@
 // that a launch may see; `recorded`, for each of two recordings the memory that its launches have
 // at the addresses that they were recorded with; and `judge`, which no launch may see and which is
 // closed while code of a candidate runs. Areas are placed one behind the other, GUARD_BYTES or more
-// apart, and given back only together (arena_rewind). The module knows neither what areas are for
-// nor what fills the bytes between them.
+// apart, and given back only together (arena_rewind). The oracle's process also has one of what it
+// expects. The module knows neither what areas are for nor what fills the bytes between them.
 #ifndef EXECUTOR_GPU_ARENA_H
 #define EXECUTOR_GPU_ARENA_H
 
@@ -29,6 +29,7 @@
 #define ARENA_RECORDED_STEP 0x008000000000ULL // from the first to the second
 #define ARENA_HANDOVER 0x580000000000ULL      // shared with the process of an unsealed candidate
 #define ARENA_THEIRS 0x560000000000ULL        // in the oracle: arenas of the other process
+#define ARENA_OUTPUTS 0x530000000000ULL       // in the oracle: outputs that are expected
 
 struct arena {
     const struct driver *driver; // borrowed; NULL: not opened
@@ -41,6 +42,7 @@ struct arena {
     uint64_t chunk_serial[ARENA_CHUNKS]; // of which no two chunks have the same
     size_t chunk_count;
     uint64_t serials; // given out so far
+    bool grows_early; // by as much as it has, or 1 GiB, so that it seldom does; set by the owner
     bool closed;
 };
 

@@ -1,34 +1,10 @@
 #include "executor/gpu/guarded_buffer.h"
 
-int guarded_buffer_place(struct guarded_buffer *buffer, struct gpu *gpu, size_t bytes,
+int guarded_buffer_place(struct guarded_buffer *buffer, struct arena *arena, size_t bytes,
                          struct err *err)
 {
-    size_t room = (bytes + 255) & ~(size_t)255;
-
-    if (buffer->base == 0 || buffer->capacity < room) {
-        guarded_buffer_release(buffer, gpu);
-        int rc = gpu_allocate(gpu, room + 2 * GUARD_BYTES, &buffer->base, err);
-        if (rc != 0) {
-            return rc;
-        }
-        buffer->capacity = room;
-    }
-    buffer->tensor = buffer->base + GUARD_BYTES;
     buffer->bytes = bytes;
-    return 0;
-}
-
-int guarded_buffer_place_in(struct guarded_buffer *buffer, struct arena *arena, size_t bytes,
-                            struct err *err)
-{
-    *buffer = (struct guarded_buffer){.bytes = bytes};
     return arena_place(arena, bytes, &buffer->tensor, err);
-}
-
-void guarded_buffer_release(struct guarded_buffer *buffer, struct gpu *gpu)
-{
-    gpu_release(gpu, &buffer->base);
-    *buffer = (struct guarded_buffer){.base = 0};
 }
 
 bool guarded_buffer_guards(const struct guarded_buffer *buffer, struct gpu_zones *zones)

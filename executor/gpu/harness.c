@@ -1,8 +1,10 @@
 #include "common/clock.h"
 #include "common/mem.h"
+#include "executor/gpu/cases.h"
 #include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define OVERHEAD_RUNS 16
@@ -150,6 +152,52 @@ int gpu_harness_announce(struct gpu_harness *harness, const struct gpu_case *dat
 
 // ---- placing ----
 
+// Returns how much of the open arena is placed when the tensors of a case are; 0 when the case is
+// larger than the arena can be.
+static size_t placed_with(const struct gpu_harness *harness, const struct tensor_sizes *sizes,
+                          bool timed)
+{
+    const struct problem *problem = harness->problem;
+    const struct arena *open = &harness->gpu->open;
+    size_t placed = harness->gpu->open_mark;
+
+    for (size_t i = 0; i < (timed ? 2 : 1) * problem->tensor_count; i++) { // live, then kept
+        size_t t = i % problem->tensor_count;
+
+        if (sizes->bytes[t] > open->reserved || placed > open->reserved) {
+            return 0;
+        }
+        if (i == t || tensor_is_output(&problem->tensor[t])) {
+            (void)gpu_next_area(placed, sizes->bytes[t], &placed);
+        }
+    }
+    return placed;
+}
+
+int gpu_harness_reserve(struct gpu_harness *harness, struct err *err)
+{
+    struct shape_case *list = xmalloc(GPU_CASES_MAX * sizeof(*list));
+    const struct problem *problem = harness->problem;
+    struct gpu *gpu = harness->gpu;
+    size_t most = gpu->open_mark;
+    size_t count = gpu_cases(problem, COMPILE_CANDIDATE, harness->plan->hidden_seed, list);
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        struct tensor_sizes sizes;
+
+        rc = tensor_sizes_of(problem, &list[i], &sizes, err);
+        if (rc == 0) {
+            size_t placed = placed_with(harness, &sizes, i < problem->bench_count);
+            most = placed > most ? placed : most;
+        }
+    }
+    free(list);
+    rc = rc == 0 ? arena_reach(&gpu->open, most, err) : rc;
+    arena_rewind(&gpu->open, gpu->open_mark);
+    return rc;
+}
+
 static int place_tensors(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
 {
     struct gpu *gpu = harness->gpu;
@@ -160,7 +208,7 @@ static int place_tensors(struct gpu_harness *harness, const struct gpu_case *dat
         arena_rewind(&gpu->recorded[i], 0);
     }
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-        rc = guarded_buffer_place_in(&harness->live[t], &gpu->open, data->sizes.bytes[t], err);
+        rc = guarded_buffer_place(&harness->live[t], &gpu->open, data->sizes.bytes[t], err);
     }
     return rc;
 }
@@ -174,8 +222,8 @@ static int place_kept(struct gpu_harness *harness, const struct gpu_case *data, 
     memset(harness->kept, 0, sizeof(harness->kept));
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0 && timed; t++) {
         rc = tensor_is_output(&harness->problem->tensor[t])
-                 ? guarded_buffer_place_in(&harness->kept[t], &harness->gpu->open,
-                                           data->sizes.bytes[t], err)
+                 ? guarded_buffer_place(&harness->kept[t], &harness->gpu->open,
+                                        data->sizes.bytes[t], err)
                  : 0;
     }
     return rc;

@@ -54,8 +54,12 @@ static int start(void *machine, const struct shape_case *hidden, size_t hidden_c
     // compute.
     int rc = gpu_health(harness->gpu, HEALTH_NS, err);
 
-    (void)hidden; // buffers grow when a case is placed
+    (void)hidden;
     (void)hidden_count;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpu_harness_reserve(harness, err);
     if (rc != 0) {
         return rc;
     }

@@ -1,8 +1,9 @@
 // Design note. The oracle's process answers one request after the other. It keeps the expected
 // outputs of several input sets in a cache, so that the sets of verification, on which several arms
 // are launched, cost one run of the reference. Making and freeing memory costs more than most
-// references: new outputs take over the memory of outputs that nobody will ask for again, those of
-// other measurements and of timed launches. A failure of an EXPECT, which has no reply, is kept and
+// references, so all outputs are in one arena, which is filled from its beginning by each
+// measurement, whatever problem the one before was of; those of a timed launch, for which nobody
+// asks twice, lie where those of the one before were. A failure of an EXPECT, which has no reply, is kept and
 // becomes the answer of the next CHECK. Nothing of a candidate runs here: when the context breaks,
 // the reference has broken it, and every later request fails.
 #include "executor/gpu/oracle_process.h"
@@ -16,19 +17,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define FIT_FACTOR 8                // memory may be this many times as large as its outputs
-#define FIT_LEAST ((size_t)1 << 20) // or have this many bytes
-
 // ---- the cache ----
 
-static void forget(struct oracle_process *p, struct expected *entry)
+// Forgets all outputs. Their memory stays.
+static void forget(struct oracle_process *p)
 {
-    for (size_t t = 0; t < PROBLEM_TENSOR_MAX; t++) {
-        guarded_buffer_release(&entry->value[t], &p->gpu);
-        guarded_buffer_release(&entry->scale[t], &p->gpu);
-    }
-    p->cache_bytes -= entry->bytes;
-    *entry = (struct expected){.used = 0};
+    p->cache_count = 0;
+    arena_rewind(&p->outputs, 0);
 }
 
 static bool same_set(const struct input_set *a, const struct input_set *b)
@@ -39,85 +34,65 @@ static bool same_set(const struct input_set *a, const struct input_set *b)
 
 static struct expected *find(struct oracle_process *p, const struct input_set *set)
 {
-    for (size_t i = 0; i < CACHE_ENTRIES_MAX; i++) {
-        if (p->cache[i].used > 0 && same_set(&p->cache[i].set, set)) {
+    for (size_t i = 0; i < p->cache_count; i++) {
+        if (p->cache[i].complete && same_set(&p->cache[i].set, set)) {
             return &p->cache[i];
         }
     }
     return NULL;
 }
 
-// Whether nobody will ask for these outputs any more: they belong to another measurement than the
-// new set, or to a timed launch.
-static bool is_done_with(const struct expected *entry, const struct input_set *set)
+// Returns the entry of another timed launch on the same case, whose outputs are as large; NULL when
+// there is none.
+static struct expected *take_over(struct oracle_process *p, const struct input_set *set)
 {
-    return entry->used > 0 &&
-           (entry->set.seed != set->seed || entry->set.number >= MEASURE_CONTENTS);
-}
+    for (size_t i = 0; i < p->cache_count && set->number >= MEASURE_CONTENTS; i++) {
+        struct input_set other = p->cache[i].set;
 
-// Whether outputs of these sizes fit the memory of the entry, and need most of it.
-static bool fits(const struct expected *entry, const struct problem *problem,
-                 const struct tensor_sizes *sizes)
-{
-    size_t needed = 0;
-
-    for (size_t t = 0; t < problem->tensor_count; t++) {
-        size_t bytes = tensor_is_output(&problem->tensor[t]) ? sizes->count[t] * sizeof(double) : 0;
-
-        if (entry->value[t].capacity < bytes || entry->scale[t].capacity < bytes) {
-            return false;
-        }
-        needed += 2 * bytes;
-    }
-    return entry->bytes / FIT_FACTOR <= needed || entry->bytes <= FIT_LEAST;
-}
-
-// Returns an entry whose memory can be used for the outputs of the set, NULL when there is none.
-static struct expected *take_over(struct oracle_process *p, const struct input_set *set,
-                                  const struct tensor_sizes *sizes)
-{
-    for (size_t i = 0; i < CACHE_ENTRIES_MAX; i++) {
-        if (is_done_with(&p->cache[i], set) && fits(&p->cache[i], p->problem, sizes)) {
-            return &p->cache[i];
-        }
-    }
-    return NULL;
-}
-
-// Returns an empty entry. Forgets entries, the least recently used one first, until there is one
-// and `bytes` more fit the cache. A single entry may be larger than the cache.
-static struct expected *make_room(struct oracle_process *p, size_t bytes)
-{
-    for (;;) {
-        struct expected *empty = NULL, *oldest = NULL;
-
-        for (size_t i = 0; i < CACHE_ENTRIES_MAX; i++) {
-            struct expected *entry = &p->cache[i];
-
-            if (entry->used == 0) {
-                empty = entry;
-            } else if (!oldest || entry->used < oldest->used) {
-                oldest = entry;
+        if (other.number >= MEASURE_CONTENTS) {
+            other.number = set->number;
+            if (same_set(&other, set)) {
+                return &p->cache[i];
             }
         }
-        if (empty && (!oldest || p->cache_bytes + bytes <= CACHE_BYTES_MAX)) {
-            return empty;
-        }
-        forget(p, oldest);
     }
+    return NULL;
 }
 
 // ---- expected outputs ----
 
-static size_t output_bytes(const struct problem *problem, const struct tensor_sizes *sizes)
+static int place(struct oracle_process *p, struct expected *entry, const struct tensor_sizes *sizes,
+                 struct err *err)
 {
-    size_t bytes = 0;
+    int rc = 0;
 
-    for (size_t t = 0; t < problem->tensor_count; t++) {
-        bytes +=
-            problem->tensor[t].direction == DIRECTION_IN ? 0 : 2 * sizes->count[t] * sizeof(double);
+    for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
+        size_t bytes = sizes->count[t] * sizeof(double);
+
+        if (tensor_is_output(&p->problem->tensor[t])) {
+            rc = guarded_buffer_place(&entry->value[t], &p->outputs, bytes, err);
+            rc = rc == 0 ? guarded_buffer_place(&entry->scale[t], &p->outputs, bytes, err) : rc;
+        }
     }
-    return bytes;
+    return rc;
+}
+
+// Makes an entry with room for the outputs of the set. All that belongs to another measurement has
+// been asked for the last time; what is of the same may have to be computed again when the cache is
+// full. A single entry may be larger than the cache.
+static int make_entry(struct oracle_process *p, const struct input_set *set,
+                      const struct tensor_sizes *sizes, struct expected **ret, struct err *err)
+{
+    if (p->cache_count > 0 &&
+        (p->cache[0].set.seed != set->seed || p->cache_count == CACHE_ENTRIES_MAX ||
+         p->outputs.placed > CACHE_BYTES_MAX)) {
+        forget(p);
+        arena_trim(&p->outputs, CACHE_BYTES_MAX);
+    }
+    struct expected *entry = &p->cache[p->cache_count++];
+    *entry = (struct expected){.set = *set};
+    *ret = entry;
+    return place(p, entry, sizes, err);
 }
 
 // Computes the outputs of a set that is not in the cache.
@@ -130,19 +105,19 @@ static int add(struct oracle_process *p, const struct input_set *set, struct exp
     if (rc != 0) {
         return rc;
     }
-    struct expected *entry = take_over(p, set, &sizes);
-    if (!entry) {
-        entry = make_room(p, output_bytes(p->problem, &sizes));
-    }
-    size_t had = entry->bytes;
-    entry->used = 0; // nobody finds it before it is complete
-    rc = oracle_process_compute(p, set, &sizes, entry, err);
-    p->cache_bytes += entry->bytes - had;
+    struct expected *entry = take_over(p, set);
+    rc = entry ? 0 : make_entry(p, set, &sizes, &entry, err);
     if (rc != 0) {
-        forget(p, entry);
-        return rc < 0 ? rc : ERR_INVALID;
+        forget(p); // the entry has no complete place for its outputs
+        return rc;
     }
     entry->set = *set;
+    entry->complete = false; // nobody finds it before it is
+    rc = oracle_process_compute(p, set, &sizes, entry, err);
+    if (rc != 0) {
+        return rc < 0 ? rc : ERR_INVALID;
+    }
+    entry->complete = true;
     *ret = entry;
     return 0;
 }
@@ -153,14 +128,8 @@ int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
     if (!p->problem) {
         return err_set(err, ERR_INTERNAL, "the oracle has no problem");
     }
-    struct expected *entry = find(p, set);
-    int rc = entry ? 0 : add(p, set, &entry, err);
-    if (rc != 0) {
-        return rc;
-    }
-    entry->used = ++p->clock;
-    *ret = entry;
-    return 0;
+    *ret = find(p, set);
+    return *ret ? 0 : add(p, set, ret, err);
 }
 
 // ---- requests ----
@@ -208,11 +177,7 @@ static void give_back(struct arena *arena, size_t placed)
 
 static void drop_setup(struct oracle_process *p)
 {
-    for (size_t i = 0; i < CACHE_ENTRIES_MAX; i++) {
-        if (p->cache[i].used > 0) {
-            forget(p, &p->cache[i]);
-        }
-    }
+    forget(p);
     p->failure = (struct err)ERR_INIT;
     if (p->reference && p->reference->memory) { // which may be much
         give_back(&p->gpu.open, p->gpu.open_mark);
@@ -324,6 +289,25 @@ static void report_failure(int socket, int code, const struct err *failure)
     (void)!oracle_send(socket, &reply, sizeof(reply), &ignored);
 }
 
+static int open_arenas(struct oracle_process *p, const char *uuid, struct err *err)
+{
+    struct gpu *gpu = &p->gpu;
+    int rc = gpu_open(gpu, uuid, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    // Nobody looks at all of these, so they may be larger than needed.
+    gpu->open.grows_early = true;
+    rc = arena_open(&p->theirs, &gpu->driver, gpu->device, ARENA_THEIRS, gpu->memory_bytes, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = arena_open(&p->outputs, &gpu->driver, gpu->device, ARENA_OUTPUTS, gpu->memory_bytes, err);
+    p->outputs.grows_early = true;
+    return rc;
+}
+
 void oracle_main(const char *uuid, int socket)
 {
     struct oracle_process *p = xcalloc(1, sizeof(*p));
@@ -333,11 +317,7 @@ void oracle_main(const char *uuid, int socket)
     p->failure = (struct err)ERR_INIT;
     struct err err = ERR_INIT;
     gpu_use_one_queue();
-    int rc = gpu_open(&p->gpu, uuid, &err);
-    if (rc == 0) {
-        rc = arena_open(&p->theirs, &p->gpu.driver, p->gpu.device, ARENA_THEIRS,
-                        p->gpu.memory_bytes, &err);
-    }
+    int rc = open_arenas(p, uuid, &err);
     if (rc != 0) {
         report_failure(socket, rc, &err);
         _exit(1);

@@ -13,13 +13,12 @@
 // Which arena for recordings the reference has, if it is recorded; the baseline has the other.
 #define ORACLE_RECORDED 1
 
-// The expected outputs for one input set.
+// The expected outputs for one input set, in the arena `outputs`.
 struct expected {
+    bool complete;
     struct input_set set;
     struct guarded_buffer value[PROBLEM_TENSOR_MAX]; // in double
     struct guarded_buffer scale[PROBLEM_TENSOR_MAX]; // error scale of each element, in double
-    size_t bytes;                                    // of device memory that both take
-    uint64_t used;                                   // time of the last use; 0: the entry is empty
 };
 
 struct oracle_process {
@@ -28,10 +27,9 @@ struct oracle_process {
     struct arena theirs; // the caller's open one
     struct problem *problem;
     struct program *reference;
-    struct guarded_buffer input[PROBLEM_TENSOR_MAX];
+    struct arena outputs; // has the entries' outputs
     struct expected cache[CACHE_ENTRIES_MAX];
-    size_t cache_bytes; // sum over the entries
-    uint64_t clock;     // counts uses of entries
+    size_t cache_count; // entries in use
     struct err failure; // of an EXPECT that no CHECK has reported yet
 };
 
@@ -39,8 +37,8 @@ struct oracle_process {
 // until other outputs are computed.
 MUST_CHECK int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
                                      struct expected **ret, struct err *err);
-// Runs the reference on the set and waits until its outputs are in the entry, whose memory is
-// placed anew where it is too small. ERR_INVALID when the reference fails.
+// Runs the reference on the set and waits until its outputs are in the entry, which have been
+// placed. ERR_INVALID when the reference fails.
 MUST_CHECK int oracle_process_compute(struct oracle_process *p, const struct input_set *set,
                                       const struct tensor_sizes *sizes, struct expected *entry,
                                       struct err *err);

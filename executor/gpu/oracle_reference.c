@@ -1,22 +1,23 @@
-// Design note. One run of the problem's reference. The inputs of a sealed one are memory of the
-// oracle's own. A recorded one has every tensor where it was when it was recorded, which is where a
+// Design note. One run of the problem's reference. A sealed one has its inputs in the arena `open`.
+// A recorded one has every tensor there, where it was when it was recorded, which is where a
 // measurement has them, and leaves its results in memory of its own, from which they are copied.
 #include "common/clock.h"
 #include "executor/gpu/oracle_process.h"
+#include "executor/measurement.h"
 
-#define REFERENCE_NS (60 * NS_PER_S)  // limit of one run of the reference
-#define PLACE_LEAST ((size_t)1 << 16) // least bytes of memory for an output
+#define REFERENCE_NS (60 * NS_PER_S) // limit of one run of the reference
 
-// Places the inputs of a sealed reference in memory of the oracle's own.
+// Places the inputs of a sealed reference.
 static int place_inputs(struct oracle_process *p, const struct tensor_sizes *sizes,
+                        struct guarded_buffer live[static PROBLEM_TENSOR_MAX],
                         struct program_tensors *tensors, struct err *err)
 {
     int rc = 0;
 
     for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
         if (p->problem->tensor[t].direction != DIRECTION_OUT) {
-            tensors->tensor[t] = &p->input[t];
-            rc = guarded_buffer_place(&p->input[t], &p->gpu, sizes->bytes[t], err);
+            tensors->tensor[t] = &live[t];
+            rc = guarded_buffer_place(&live[t], &p->gpu.open, sizes->bytes[t], err);
         }
     }
     return rc;
@@ -30,7 +31,7 @@ int oracle_process_place(struct oracle_process *p, const struct tensor_sizes *si
 
     for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
         tensors->tensor[t] = &live[t];
-        rc = guarded_buffer_place_in(&live[t], &p->gpu.open, sizes->bytes[t], err);
+        rc = guarded_buffer_place(&live[t], &p->gpu.open, sizes->bytes[t], err);
     }
     return rc;
 }
@@ -50,46 +51,15 @@ static int fill(struct oracle_process *p, const struct input_set *set,
     return rc;
 }
 
-// Places one output. Memory that has to be made is larger than needed, so that others fit it later.
-static int place_output(struct oracle_process *p, struct expected *entry,
-                        struct guarded_buffer *buffer, size_t bytes, struct err *err)
-{
-    if (buffer->capacity < bytes) {
-        size_t room = PLACE_LEAST;
-
-        while (room < bytes) {
-            room += room / 2;
-        }
-        int rc = guarded_buffer_place(buffer, &p->gpu, room, err);
-        if (rc != 0) {
-            return rc;
-        }
-        entry->bytes += buffer->capacity;
-    }
-    return guarded_buffer_place(buffer, &p->gpu, bytes, err);
-}
-
-static int place_outputs(struct oracle_process *p, struct expected *entry,
-                         const struct tensor_sizes *sizes, struct program_tensors *tensors,
-                         struct err *err)
+static void name_outputs(const struct oracle_process *p, const struct expected *entry,
+                         struct program_tensors *tensors)
 {
     for (size_t t = 0; t < p->problem->tensor_count; t++) {
-        if (p->problem->tensor[t].direction == DIRECTION_IN) {
-            continue;
-        }
-        size_t bytes = sizes->count[t] * sizeof(double);
-        tensors->expected[t] = &entry->value[t];
-        tensors->scale[t] = &entry->scale[t];
-        int rc = place_output(p, entry, &entry->value[t], bytes, err);
-        if (rc != 0) {
-            return rc;
-        }
-        rc = place_output(p, entry, &entry->scale[t], bytes, err);
-        if (rc != 0) {
-            return rc;
+        if (tensor_is_output(&p->problem->tensor[t])) {
+            tensors->expected[t] = &entry->value[t];
+            tensors->scale[t] = &entry->scale[t];
         }
     }
-    return 0;
 }
 
 int oracle_process_ready(struct oracle_process *p, struct program *program, struct err *err)
@@ -178,11 +148,11 @@ int oracle_process_compute(struct oracle_process *p, const struct input_set *set
                            struct err *err)
 {
     struct program_tensors tensors = {.tensor = {NULL}};
-    struct guarded_buffer live[PROBLEM_TENSOR_MAX] = {{.base = 0}};
+    struct guarded_buffer live[PROBLEM_TENSOR_MAX] = {{.tensor = 0}};
 
     arena_rewind(&p->gpu.open, p->gpu.open_mark);
     int rc = p->reference->memory ? oracle_process_place(p, sizes, live, &tensors, err)
-                                  : place_inputs(p, sizes, &tensors, err);
+                                  : place_inputs(p, sizes, live, &tensors, err);
     if (rc != 0) {
         return rc;
     }
@@ -190,6 +160,6 @@ int oracle_process_compute(struct oracle_process *p, const struct input_set *set
     if (rc != 0) {
         return rc;
     }
-    rc = place_outputs(p, entry, sizes, &tensors, err);
-    return rc == 0 ? run_reference(p, set, &tensors, err) : rc;
+    name_outputs(p, entry, &tensors);
+    return run_reference(p, set, &tensors, err);
 }

@@ -94,7 +94,7 @@ int original_replay_open(struct original_replay *r, const char *gpu, const struc
     rc = make_events(r, err);
     // In the order and the arena of executor/gpu/harness.c, so at the addresses of the recording.
     for (size_t t = 0; t < r->problem->tensor_count && rc == 0; t++) {
-        rc = guarded_buffer_place_in(&r->tensor[t], &r->gpu.open, r->sizes.bytes[t], err);
+        rc = guarded_buffer_place(&r->tensor[t], &r->gpu.open, r->sizes.bytes[t], err);
     }
     if (rc == 0) {
         rc = make_inputs(r, seed, err);

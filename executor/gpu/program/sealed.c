@@ -89,7 +89,7 @@ static int place_scratch(struct program *program, const struct shape_case *shape
                           (unsigned long long)MANIFEST_SCRATCH_BYTES_MAX);
             return PROGRAM_UNFIT;
         }
-        rc = guarded_buffer_place_in(&program->scratch[i], &program->gpu->open, (size_t)bytes, err);
+        rc = guarded_buffer_place(&program->scratch[i], &program->gpu->open, (size_t)bytes, err);
         if (rc != 0) {
             return rc == ERR_LIMIT ? PROGRAM_UNFIT : rc;
         }

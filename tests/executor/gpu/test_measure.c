@@ -231,14 +231,15 @@ static void a_gpu_that_does_not_compute_measures_nothing(void **state)
     assert_non_null(strstr(trial->err.text, "knows of no GPU"));
 }
 
-// Every allocation fails once. The result is a sentence about memory, or a complete measurement.
+// Memory ends at each allocation once. The result is a sentence about memory, or a complete
+// measurement.
 static void memory_may_end_anywhere(void **state)
 {
     struct trial *trial = *state;
     int at = 0, status;
 
     do {
-        char *settings = xasprintf("noise=0;fault=oom:%d", ++at);
+        char *settings = xasprintf("noise=0;fault=full:%d", ++at);
 
         status = trial_open(trial, settings);
         status = status == 0 ? trial_run(trial, trial_kernel("fk_scale")) : status;
@@ -247,7 +248,8 @@ static void memory_may_end_anywhere(void **state)
         }
         free(settings);
     } while (status != 0 && at < 60);
-    assert_in_range(at, 8, 59); // a measurement has at least 8 allocations, and fewer than 59
+    // Result words, what flushes the cache, expected outputs: the rest of so small a problem fits.
+    assert_in_range(at, 4, 8);
 }
 
 static void a_baseline_that_fails_is_no_verdict(void **state)

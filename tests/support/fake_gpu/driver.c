@@ -280,7 +280,7 @@ CALL(cuMemGetInfo_v2, size_t *ret_free, size_t *ret_total)
 CALL(cuMemAlloc_v2, cu_pointer *ret, size_t size)
 {
     NEED_CONTEXT;
-    if (has_fault("oom") && ++fake.allocated == fake.settings.fault_at) {
+    if (fake_out_of_memory()) {
         return CU_OUT_OF_MEMORY;
     }
     return fake_allocate(size, ret);

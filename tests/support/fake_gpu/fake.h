@@ -21,12 +21,13 @@
 //     no-device, init  cuInit fails with 100, 999
 //     context          no context can be made (46)
 //     oom:N            the Nth allocation fails (from 1)
+//     full:N           so do all that come after it
 //     slow:N:P         from the Nth launch of a candidate's kernel on, they take P % longer
 //     dies:N           the Nth launch and every call after it fail: uncorrectable ECC error (214)
 //     sick             kc_health computes something else
 //     stall            what `_stall` waits for
 //     @PATH            what the file PATH says at that moment, in these words; nothing while it is
-//                      not there (oom then counts the allocations since it is there)
+//                      not there (oom and full then count the allocations since it is there)
 // Words that are not known make cuInit fail with 1.
 //
 // Kernels whose names begin with kc_ are those of executor/gpu/device/kernels_host.c. A name that
@@ -114,6 +115,8 @@ struct fake_settings {
 bool fake_settings_read(struct fake_settings *settings, const char *text);
 // Whether this fault shall happen now. If so, fault_at and fault_percent are its numbers.
 bool fake_fault(struct fake_settings *settings, const char *word);
+// Whether an allocation that is asked for now fails by the fault oom or full.
+bool fake_out_of_memory(void);
 void fake_uuid(unsigned ordinal, unsigned char ret[16]);
 void fake_uuid_text(unsigned ordinal, char ret[static 41]); // "GPU-…"
 // The GPU that CUDA_VISIBLE_DEVICES names by its identifier, or -1 where it names none: all are

@@ -169,13 +169,25 @@ CALL(cuMemAddressFree, cu_pointer pointer, size_t size)
     return CU_OK;
 }
 
+bool fake_out_of_memory(void)
+{
+    bool full = fake_fault(&fake.settings, "full");
+
+    if (!full && !fake_fault(&fake.settings, "oom")) {
+        return false;
+    }
+    fake.allocated++;
+    return full ? fake.allocated >= fake.settings.fault_at
+                : fake.allocated == fake.settings.fault_at;
+}
+
 CALL(cuMemCreate, cu_memory *ret, size_t size, const struct cu_memory_kind *kind, uint64_t flags)
 {
     NEED_CONTEXT;
     if (size == 0 || size % GRANULARITY != 0 || kind->type != CU_MEMORY_PINNED || flags != 0) {
         return CU_INVALID_VALUE;
     }
-    if (fake_fault(&fake.settings, "oom") && ++fake.allocated == fake.settings.fault_at) {
+    if (fake_out_of_memory()) {
         return CU_OUT_OF_MEMORY;
     }
     if (size > fake.settings.memory_bytes - fake.used_bytes) {

@@ -63,8 +63,8 @@ static bool read_fault(struct fake_settings *s, char *text)
     static const struct {
         const char *word;
         int numbers;
-    } known[] = {{"no-device", 0}, {"init", 0}, {"context", 0}, {"sick", 0},
-                 {"oom", 1},       {"slow", 2}, {"dies", 1},    {"stall", 0}};
+    } known[] = {{"no-device", 0}, {"init", 0}, {"context", 0}, {"sick", 0}, {"oom", 1},
+                 {"full", 1},      {"slow", 2}, {"dies", 1},    {"stall", 0}};
     char *first = strchr(text, ':'), *second = NULL;
 
     if (text[0] == '@') {

@@ -87,10 +87,9 @@ static int set_up(void **state)
     assert_int_equal(
         problem_parse(&fixture->problem, problem_text, strlen(problem_text), "p", &err), 0);
     fixture->shape = fixture->problem->check[0];
-    assert_int_equal(
-        guarded_buffer_place(&fixture->x, &fixture->gpu, (size_t)2 * ROWS * COLS, &err), 0);
-    assert_int_equal(guarded_buffer_place(&fixture->y, &fixture->gpu, sizeof(float) * ROWS, &err),
+    assert_int_equal(guarded_buffer_place(&fixture->x, &gpu->open, (size_t)2 * ROWS * COLS, &err),
                      0);
+    assert_int_equal(guarded_buffer_place(&fixture->y, &gpu->open, sizeof(float) * ROWS, &err), 0);
     fixture->tensors = (struct program_tensors){.tensor = {&fixture->x, &fixture->y}};
     *state = fixture;
     return 0;
@@ -101,8 +100,6 @@ static int tear_down(void **state)
     struct fixture *fixture = *state;
 
     program_free(fixture->program);
-    guarded_buffer_release(&fixture->x, &fixture->gpu);
-    guarded_buffer_release(&fixture->y, &fixture->gpu);
     arena_release(&fixture->gpu.open);
     arena_release(&fixture->gpu.judge);
     OK(context_release(0));

@@ -164,12 +164,14 @@ static int set_up(void **state)
     OK(context_set(gpu->context));
     OK(stream_create(&gpu->stream, CU_STREAM_NON_BLOCKING));
     stand_between(gpu);
+    assert_int_equal(arena_open(&gpu->open, &gpu->driver, 0, ARENA_OPEN, gpu->memory_bytes, &err),
+                     0);
     assert_int_equal(arena_open(&gpu->judge, &gpu->driver, 0, ARENA_JUDGE, gpu->memory_bytes, &err),
                      0);
     fixture->problem = gpu_recording_problem();
     size_t bytes = (size_t)4 * 2000;
-    assert_int_equal(guarded_buffer_place(&fixture->x, gpu, bytes, &err), 0);
-    assert_int_equal(guarded_buffer_place(&fixture->y, gpu, bytes, &err), 0);
+    assert_int_equal(guarded_buffer_place(&fixture->x, &gpu->open, bytes, &err), 0);
+    assert_int_equal(guarded_buffer_place(&fixture->y, &gpu->open, bytes, &err), 0);
     fixture->tensors = (struct program_tensors){.tensor = {&fixture->x, &fixture->y}};
     *state = fixture;
     return 0;
@@ -187,9 +189,8 @@ static int tear_down(void **state)
     struct fixture *fixture = *state;
 
     forget_program(fixture);
-    guarded_buffer_release(&fixture->x, &fixture->gpu);
-    guarded_buffer_release(&fixture->y, &fixture->gpu);
     arena_release(&fixture->memory);
+    arena_release(&fixture->gpu.open);
     arena_release(&fixture->gpu.judge);
     OK(context_release(0));
     problem_free(fixture->problem);
