@@ -136,40 +136,51 @@ void oracle_stop(struct oracle *oracle)
     *oracle = (struct oracle){.socket = -1};
 }
 
+static struct digest setup_name(const struct bytes *problem, const struct bytes *reference)
+{
+    struct digest_state *state = digest_begin();
+    uint64_t problem_len = problem->len;
+
+    digest_add(state, &problem_len, sizeof(problem_len));
+    digest_add(state, problem->data, problem->len);
+    digest_add(state, reference->data, reference->len);
+    return digest_end(state);
+}
+
+// Sends what the request names, and waits until it is loaded.
+static int send_setup(struct oracle *oracle, const struct oracle_request *request,
+                      const struct bytes *problem, const struct bytes *reference, struct err *err)
+{
+    int rc = oracle_send(oracle->socket, request, sizeof(*request), err);
+
+    rc = rc == 0 ? oracle_send(oracle->socket, problem->data, problem->len, err) : rc;
+    rc = rc == 0 ? oracle_send(oracle->socket, reference->data, reference->len, err) : rc;
+    struct oracle_reply reply;
+    return rc == 0 ? take_reply(oracle, &reply, err) : rc;
+}
+
 int oracle_setup(struct oracle *oracle, const struct bytes *problem, const struct bytes *reference,
                  struct err *err)
 {
-    struct oracle_request request = {
-        .operation = ORACLE_SETUP, .problem_len = problem->len, .object_len = reference->len};
-    struct digest_state *state = digest_begin();
+    struct oracle_request request = {.operation = ORACLE_USE,
+                                     .setup = setup_name(problem, reference),
+                                     .problem_len = problem->len,
+                                     .object_len = reference->len};
+    struct oracle_reply reply;
 
-    digest_add(state, &request.problem_len, sizeof(request.problem_len));
-    digest_add(state, problem->data, problem->len);
-    digest_add(state, reference->data, reference->len);
-    struct digest setup = digest_end(state);
-    if (digest_equal(&setup, &oracle->setup)) {
+    if (digest_equal(&request.setup, &oracle->setup)) {
         return 0;
     }
     oracle->setup = (struct digest){{0}};
-    int rc = oracle_send(oracle->socket, &request, sizeof(request), err);
-    if (rc != 0) {
-        return rc;
+    int rc = ask(oracle, &request, -1, &reply, err);
+    if (rc == 0 && !reply.loaded) {
+        request.operation = ORACLE_SETUP;
+        rc = send_setup(oracle, &request, problem, reference, err);
     }
-    rc = oracle_send(oracle->socket, problem->data, problem->len, err);
-    if (rc != 0) {
-        return rc;
+    if (rc == 0) {
+        oracle->setup = request.setup;
     }
-    rc = oracle_send(oracle->socket, reference->data, reference->len, err);
-    if (rc != 0) {
-        return rc;
-    }
-    struct oracle_reply reply;
-    rc = take_reply(oracle, &reply, err);
-    if (rc != 0) {
-        return rc;
-    }
-    oracle->setup = setup;
-    return 0;
+    return rc;
 }
 
 int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err)

@@ -21,7 +21,7 @@ struct oracle {
     int socket;                    // to the process; -1: none
     uint64_t shared[ARENA_CHUNKS]; // serials of the open arena's chunks that it has mapped
     size_t shared_count;
-    struct digest setup; // of the problem and reference that the process has
+    struct digest setup; // of the problem and reference that the process uses
 };
 
 // What the comparison of one output has found.
@@ -39,8 +39,8 @@ MUST_CHECK int oracle_ready(struct oracle *oracle, struct err *err);
 // Kills and reaps the process. Does nothing for an oracle that was not started.
 void oracle_stop(struct oracle *oracle);
 
-// Sends the problem and the packed object of its reference, and waits until they are loaded. Sends
-// nothing when the oracle has the same ones already.
+// Has the oracle use this problem and the packed object of its reference, which are sent where it
+// has not kept them, and waits until they are loaded.
 MUST_CHECK int oracle_setup(struct oracle *oracle, const struct bytes *problem,
                             const struct bytes *reference, struct err *err);
 // Has the oracle compute the expected outputs for this input data. Returns at once: the oracle

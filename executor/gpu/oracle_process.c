@@ -3,9 +3,10 @@
 // are launched, cost one run of the reference. Making and freeing memory costs more than most
 // references, so all outputs are in one arena, which is filled from its beginning by each
 // measurement, whatever problem the one before was of; those of a timed launch, for which nobody
-// asks twice, lie where those of the one before were. A failure of an EXPECT, which has no reply, is kept and
-// becomes the answer of the next CHECK. Nothing of a candidate runs here: when the context breaks,
-// the reference has broken it, and every later request fails.
+// asks twice, lie where those of the one before were. Searches that share the GPU take turns, so
+// the references of several problems stay loaded. A failure of an EXPECT, which has no reply, is
+// kept and becomes the answer of the next CHECK. Nothing of a candidate runs here: when the context
+// breaks, the reference has broken it, and every later request fails.
 #include "executor/gpu/oracle_process.h"
 #include "executor/measurement.h"
 #include "executor/sandbox/fd_message.h"
@@ -16,6 +17,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#define JUDGE_BYTES_MAX ((size_t)64 << 20) // that the device variables of setups may take
 
 // ---- the cache ----
 
@@ -175,19 +178,78 @@ static void give_back(struct arena *arena, size_t placed)
     arena_trim(arena, 0);
 }
 
-static void drop_setup(struct oracle_process *p)
+// Nothing is in use any more, and nothing expected.
+static void leave_setup(struct oracle_process *p)
 {
     forget(p);
     p->failure = (struct err)ERR_INIT;
-    if (p->reference && p->reference->memory) { // which may be much
-        give_back(&p->gpu.open, p->gpu.open_mark);
-        give_back(p->reference->memory, 0);
-    }
-    program_free(p->reference);
-    p->reference = NULL;
-    problem_free(p->problem);
     p->problem = NULL;
+    p->reference = NULL;
+}
+
+static void use_setup(struct oracle_process *p, const struct oracle_setup *setup)
+{
+    p->problem = setup->problem;
+    p->reference = setup->reference;
+}
+
+static void drop_setups(struct oracle_process *p)
+{
+    leave_setup(p);
+    for (size_t i = 0; i < p->setup_count; i++) {
+        struct program *reference = p->setup[i].reference;
+
+        if (reference && reference->memory) { // which may be much
+            give_back(&p->gpu.open, p->gpu.open_mark);
+            give_back(reference->memory, 0);
+        }
+        program_free(reference);
+        problem_free(p->setup[i].problem);
+    }
+    p->setup_count = 0;
     arena_rewind(&p->gpu.judge, p->gpu.judge_mark);
+}
+
+// Whether there is no room for another setup. A recorded reference has all of an arena, and what
+// device variables take of the arena `judge` is only given back together.
+static bool is_full(const struct oracle_process *p)
+{
+    bool recorded = false;
+
+    for (size_t i = 0; i < p->setup_count; i++) {
+        recorded = recorded || p->setup[i].reference->memory;
+    }
+    return recorded || p->setup_count == SETUPS_MAX ||
+           p->gpu.judge.placed - p->gpu.judge_mark > JUDGE_BYTES_MAX;
+}
+
+static bool find_setup(struct oracle_process *p, const struct digest *name)
+{
+    leave_setup(p);
+    for (size_t i = 0; i < p->setup_count; i++) {
+        if (digest_equal(&p->setup[i].name, name)) {
+            use_setup(p, &p->setup[i]);
+        }
+    }
+    return p->problem;
+}
+
+static int load_setup(struct oracle_process *p, const struct bytes *problem,
+                      const struct bytes *object, struct oracle_setup *ret, struct err *err)
+{
+    int rc = problem_parse(&ret->problem, (const char *)problem->data, problem->len, "problem.json",
+                           err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = program_create(&ret->reference, &p->gpu, ret->problem, MANIFEST_REFERENCE, object,
+                        &p->gpu.recorded[ORACLE_RECORDED], err);
+    if (rc != 0) {
+        problem_free(ret->problem);
+        return err_wrap(err, "the problem's reference");
+    }
+    return 0;
 }
 
 static int take_setup(struct oracle_process *p, const struct oracle_request *request,
@@ -195,29 +257,18 @@ static int take_setup(struct oracle_process *p, const struct oracle_request *req
 {
     struct bytes problem = {.data = xmalloc(request->problem_len + 1), .len = request->problem_len};
     struct bytes object = {.data = xmalloc(request->object_len + 1), .len = request->object_len};
+    struct oracle_setup setup = {.name = request->setup};
 
-    drop_setup(p);
+    leave_setup(p);
+    if (is_full(p)) {
+        drop_setups(p);
+    }
     int rc = oracle_receive(p->socket, problem.data, problem.len, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = oracle_receive(p->socket, object.data, object.len, err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = problem_parse(&p->problem, (const char *)problem.data, problem.len, "problem.json", err);
-    if (rc != 0) {
-        goto out;
-    }
-    rc = program_create(&p->reference, &p->gpu, p->problem, MANIFEST_REFERENCE, &object,
-                        &p->gpu.recorded[ORACLE_RECORDED], err);
-    if (rc != 0) {
-        rc = err_wrap(err, "the problem's reference");
-    }
-out:
-    if (rc != 0) {
-        problem_free(p->problem);
-        p->problem = NULL;
+    rc = rc == 0 ? oracle_receive(p->socket, object.data, object.len, err) : rc;
+    rc = rc == 0 ? load_setup(p, &problem, &object, &setup, err) : rc;
+    if (rc == 0) {
+        p->setup[p->setup_count++] = setup;
+        use_setup(p, &setup);
     }
     bytes_clear(&problem);
     bytes_clear(&object);
@@ -251,6 +302,9 @@ static bool serve(struct oracle_process *p)
     int rc = 0;
     switch (request.operation) {
     case ORACLE_READY:
+        break;
+    case ORACLE_USE:
+        reply.loaded = find_setup(p, &request.setup);
         break;
     case ORACLE_SETUP:
         rc = take_setup(p, &request, &err);

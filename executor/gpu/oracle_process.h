@@ -8,6 +8,7 @@
 #include "executor/gpu/oracle_wire.h"
 #include "executor/gpu/program/program.h"
 
+#define SETUPS_MAX 8
 #define CACHE_ENTRIES_MAX 48
 #define CACHE_BYTES_MAX ((size_t)8 << 30)
 // Which arena for recordings the reference has, if it is recorded; the baseline has the other.
@@ -21,11 +22,20 @@ struct expected {
     struct guarded_buffer scale[PROBLEM_TENSOR_MAX]; // error scale of each element, in double
 };
 
+// A problem and its reference.
+struct oracle_setup {
+    struct digest name;
+    struct problem *problem;
+    struct program *reference;
+};
+
 struct oracle_process {
     struct gpu gpu;
-    int socket;          // to the caller
-    struct arena theirs; // the caller's open one
-    struct problem *problem;
+    int socket;                            // to the caller
+    struct arena theirs;                   // the caller's open one
+    struct oracle_setup setup[SETUPS_MAX]; // that are loaded; the process owns them
+    size_t setup_count;
+    struct problem *problem; // of the setup in use; NULL: none is
     struct program *reference;
     struct arena outputs; // has the entries' outputs
     struct expected cache[CACHE_ENTRIES_MAX];

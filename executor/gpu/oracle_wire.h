@@ -4,7 +4,9 @@
 //
 //   request                   reply
 //   READY                     empty, when the context is there
-//   SETUP problem, object     empty, when both are loaded
+//   USE setup                 whether the problem and object of that setup are still loaded; if so
+//                             they are the ones in use
+//   SETUP problem, object     empty, when both are loaded and in use
 //   EXPECT input set          none: it is computed at once, and a failure is told at the next CHECK
 //   SHARE count, bytes, fd    empty, when the caller's open arena is mapped here as far as it has
 //                             changed: the first chunks stay, and one is added
@@ -20,6 +22,7 @@
 
 enum oracle_operation {
     ORACLE_READY,
+    ORACLE_USE,
     ORACLE_SETUP,
     ORACLE_EXPECT,
     ORACLE_SHARE,
@@ -29,6 +32,7 @@ enum oracle_operation {
 
 struct oracle_request {
     enum oracle_operation operation;
+    struct digest setup;  // USE and SETUP: names the problem and the object
     struct input_set set; // EXPECT, CHECK and ALONE
     uint64_t tensor;      // CHECK: number of the output
     uint64_t offset;      // CHECK: where the output is in the caller's open arena
@@ -43,6 +47,7 @@ struct oracle_request {
 struct oracle_reply {
     int code;                    // an error code; 0: the request succeeded
     char text[ERR_TEXT_MAX];     // the error's sentence; ALONE: why the baseline failed
+    bool loaded;                 // USE: the setup is there
     bool failed;                 // ALONE: the baseline failed
     struct oracle_answer answer; // CHECK
 };

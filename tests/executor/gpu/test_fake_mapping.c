@@ -1,5 +1,6 @@
 // Memory at chosen addresses, as the fake driver has it (tests/support/fake_gpu/mapping.c), and the
 // arena that is made of it.
+#include "common/mem.h"
 #include "executor/gpu/arena.h"
 #include "executor/gpu/driver.h"
 #include "tests/support/gpu.h"
@@ -146,12 +147,41 @@ static void an_arena_becomes_one_piece_for_what_will_be_placed(void **state)
     OK(context_release(0));
 }
 
+// It grows by as much as it has, so long as there is memory, and by what it needs after that.
+static void an_arena_may_grow_early(void **state)
+{
+    struct driver cuda;
+
+    (void)state;
+    enter(&cuda, "memory=200M");
+    struct err err = ERR_INIT;
+    struct arena arena;
+    cu_pointer at;
+    assert_int_equal(arena_open(&arena, &cuda, 0, ARENA_OPEN, 200 << 20, &err), 0);
+    arena.grows_early = true;
+    static const struct {
+        size_t bytes, mapped;
+    } steps[] = {{100, 64}, {60 << 20, 64}, {60 << 20, 128}, {20 << 20, 142}, {60 << 20, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        int rc = arena_place(&arena, steps[i].bytes, &at, &err);
+
+        assert_int_equal(rc, steps[i].mapped > 0 ? 0 : ERR_LIMIT);
+        if (rc == 0) {
+            assert_int_equal(arena.mapped, steps[i].mapped << 20);
+        }
+    }
+    assert_int_equal(arena.chunk_count, 3);
+    arena_release(&arena);
+    OK(context_release(0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_mapped_and_closed),
         cmocka_unit_test(areas_lie_apart_and_stay_where_they_are),
         cmocka_unit_test(an_arena_becomes_one_piece_for_what_will_be_placed),
+        cmocka_unit_test(an_arena_may_grow_early),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

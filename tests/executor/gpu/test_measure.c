@@ -294,6 +294,35 @@ static void a_reference_that_fails_is_no_verdict(void **state)
                 "the problem's reference fails: CUDA_ERROR_ILLEGAL_ADDRESS");
 }
 
+// More problems than the oracle keeps loaded take turns in one process, with the same seed: each is
+// measured against its own reference, and a reference that cannot be used leaves the others alone.
+static void problems_take_turns(void **state)
+{
+    struct trial *trial = *state;
+    struct measure_plan *plan = &trial->plan;
+
+    trial_must_open(trial, "");
+    for (unsigned i = 0; i < 30; i++) {
+        bool scales = i % 2 == 0;
+        char *problem = xasprintf("%s%*s", TRIAL_PROBLEM(TRIAL_CHECK), (int)(i % 10), "");
+
+        trial_replace(&plan->problem, trial_text(problem));
+        trial_replace(&plan->baseline, trial_kernel(scales ? "fk_scale" : "fk_copy"));
+        trial_replace(&plan->reference,
+                      scales ? gpu_object(TRIAL_REFERENCE, "fk_ref_scale 8 8 8 4 8")
+                             : gpu_object("//@ launch fk_ref_copy grid=(1) block=(64)"
+                                          " args=(x, y, y_scale, n)\n",
+                                          "fk_ref_copy 8 8 8 4"));
+        trial_becomes(trial, trial_kernel(scales ? "fk_scale" : "fk_copy"), VERDICT_EQUIVALENT, "",
+                      false);
+        trial_becomes(trial, trial_kernel(scales ? "fk_copy" : "fk_scale"), VERDICT_WRONG, "y[",
+                      false);
+        trial_replace(&plan->reference, trial_text("nothing packed"));
+        trial_fails(trial, trial_kernel("fk_scale"), "cuda_object");
+        free(problem);
+    }
+}
+
 static void damaged_plans_are_refused(void **state)
 {
     struct trial *trial = *state;
@@ -325,6 +354,7 @@ int main(void)
         TEST(memory_may_end_anywhere),
         TEST(a_baseline_that_fails_is_no_verdict),
         TEST(a_reference_that_fails_is_no_verdict),
+        TEST(problems_take_turns),
         TEST(damaged_plans_are_refused),
     };
 #undef TEST
