@@ -129,23 +129,30 @@ int gpu_harness_case_init(struct gpu_harness *harness, struct gpu_case *data,
 
 // ---- input data ----
 
-struct input_set gpu_harness_input_set(const struct gpu_harness *harness,
-                                       const struct gpu_case *data, uint64_t content)
+static struct input_set input_set_of(const struct gpu_harness *harness,
+                                     const struct measure_case *of, uint64_t content)
 {
-    return (struct input_set){.shape = *data->of->shape,
+    return (struct input_set){.shape = *of->shape,
                               .seed = harness->plan->seed,
-                              .case_index = data->of->index,
+                              .case_index = of->index,
                               .number = content};
 }
 
-int gpu_harness_announce(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
+struct input_set gpu_harness_input_set(const struct gpu_harness *harness,
+                                       const struct gpu_case *data, uint64_t content)
+{
+    return input_set_of(harness, data->of, content);
+}
+
+int gpu_harness_announce(struct gpu_harness *harness, const struct measure_case *of, bool ahead,
+                         struct err *err)
 {
     int rc = 0;
 
     for (uint64_t content = 0; content < MEASURE_CONTENTS && rc == 0; content++) {
-        struct input_set set = gpu_harness_input_set(harness, data, content);
+        struct input_set set = input_set_of(harness, of, content);
 
-        rc = oracle_expect(harness->oracle, &set, err);
+        rc = oracle_expect(harness->oracle, &set, ahead, err);
     }
     return rc;
 }

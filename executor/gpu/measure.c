@@ -133,13 +133,19 @@ static int verify_baseline(struct gpu_harness *harness, struct gpu_case *data, s
     return rc == 0 ? gpu_harness_inspect(harness, err) : rc;
 }
 
+static int announce(void *machine, const struct measure_case *of, struct err *err)
+{
+    return gpu_harness_announce(machine, of, true, err);
+}
+
 // Launches the candidate on the contents of verification, at the same addresses, and then on the
 // first again. A candidate that returns a remembered result is wrong at least once.
 static int verify(void *machine, void *data, bool timed, struct err *err)
 {
     struct gpu_harness *harness = machine;
+    const struct gpu_case *of = data;
     unsigned arms = timed ? 1u << ARM_BASELINE | 1u << ARM_CANDIDATE : 1u << ARM_CANDIDATE;
-    int rc = gpu_harness_announce(harness, data, err);
+    int rc = gpu_harness_announce(harness, of->of, false, err);
 
     if (rc != 0) {
         return rc;
@@ -304,6 +310,7 @@ const struct measure_ops measure_gpu = {
     .close = close_harness,
     .data_create = data_create,
     .data_free = data_free,
+    .announce = announce,
     .verify = verify,
     .prepare_control = prepare_control,
     .superblock = superblock,

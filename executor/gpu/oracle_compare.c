@@ -283,6 +283,7 @@ int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
     }
     struct expected *entry = NULL;
     int rc = oracle_process_expect(p, &request->set, &entry, err);
+    rc = rc == 0 ? oracle_process_settle(p, err) : rc;
     if (rc != 0) {
         return rc;
     }

@@ -22,9 +22,14 @@
 
 // ---- the cache ----
 
-// Forgets all outputs. Their memory stays.
+// Forgets all outputs, when none is being computed any more. Their memory stays.
 static void forget(struct oracle_process *p)
 {
+    struct err why = ERR_INIT;
+
+    if (oracle_process_settle(p, &why) != 0 && p->failure.code == ERR_NONE) {
+        p->failure = why;
+    }
     p->cache_count = 0;
     arena_rewind(&p->outputs, 0);
 }
@@ -80,17 +85,21 @@ static int place(struct oracle_process *p, struct expected *entry, const struct 
     return rc;
 }
 
+// Whether nothing more can be kept beside what there is.
+static bool is_full(const struct oracle_process *p)
+{
+    return p->cache_count == CACHE_ENTRIES_MAX || p->outputs.placed > p->outputs_most;
+}
+
 // Makes an entry with room for the outputs of the set. All that belongs to another measurement has
 // been asked for the last time; what is of the same may have to be computed again when the cache is
 // full. A single entry may be larger than the cache.
 static int make_entry(struct oracle_process *p, const struct input_set *set,
                       const struct tensor_sizes *sizes, struct expected **ret, struct err *err)
 {
-    if (p->cache_count > 0 &&
-        (p->cache[0].set.seed != set->seed || p->cache_count == CACHE_ENTRIES_MAX ||
-         p->outputs.placed > CACHE_BYTES_MAX)) {
+    if (p->cache_count > 0 && (p->cache[0].set.seed != set->seed || is_full(p))) {
         forget(p);
-        arena_trim(&p->outputs, CACHE_BYTES_MAX);
+        arena_trim(&p->outputs, p->outputs_most);
     }
     struct expected *entry = &p->cache[p->cache_count++];
     *entry = (struct expected){.set = *set};
@@ -118,6 +127,12 @@ static int add(struct oracle_process *p, const struct input_set *set, struct exp
     entry->complete = false; // nobody finds it before it is
     rc = oracle_process_compute(p, set, &sizes, entry, err);
     if (rc != 0) {
+        struct err why = ERR_INIT;
+
+        // A fault of the run before is reported by whichever call comes next.
+        if (oracle_process_settle(p, &why) != 0) {
+            *err = why;
+        }
         return rc < 0 ? rc : ERR_INVALID;
     }
     entry->complete = true;
@@ -137,6 +152,20 @@ int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
 
 // ---- requests ----
 
+static void expect(struct oracle_process *p, const struct oracle_request *request)
+{
+    struct expected *ignored;
+    struct err why = ERR_INIT;
+
+    if (p->failure.code != ERR_NONE || (request->ahead && is_full(p))) {
+        return;
+    }
+    int rc = oracle_process_expect(p, &request->set, &ignored, &why);
+    if (rc != 0 && !(request->ahead && rc == ERR_LIMIT)) {
+        p->failure = why;
+    }
+}
+
 static int check(struct oracle_process *p, const struct oracle_request *request,
                  struct oracle_answer *ret, struct err *err)
 {
@@ -147,6 +176,7 @@ static int check(struct oracle_process *p, const struct oracle_request *request,
     }
     struct expected *entry = NULL;
     int rc = oracle_process_expect(p, &request->set, &entry, err);
+    rc = rc == 0 ? oracle_process_settle(p, err) : rc;
     return rc == 0 ? oracle_process_compare(p, request, entry, ret, err) : rc;
 }
 
@@ -210,17 +240,17 @@ static void drop_setups(struct oracle_process *p)
     arena_rewind(&p->gpu.judge, p->gpu.judge_mark);
 }
 
-// Whether there is no room for another setup. A recorded reference has all of an arena, and what
+// Whether there is room for another setup. A recorded reference has all of an arena, and what
 // device variables take of the arena `judge` is only given back together.
-static bool is_full(const struct oracle_process *p)
+static bool has_room(const struct oracle_process *p)
 {
     bool recorded = false;
 
     for (size_t i = 0; i < p->setup_count; i++) {
         recorded = recorded || p->setup[i].reference->memory;
     }
-    return recorded || p->setup_count == SETUPS_MAX ||
-           p->gpu.judge.placed - p->gpu.judge_mark > JUDGE_BYTES_MAX;
+    return !recorded && p->setup_count < SETUPS_MAX &&
+           p->gpu.judge.placed - p->gpu.judge_mark <= JUDGE_BYTES_MAX;
 }
 
 static bool find_setup(struct oracle_process *p, const struct digest *name)
@@ -260,7 +290,7 @@ static int take_setup(struct oracle_process *p, const struct oracle_request *req
     struct oracle_setup setup = {.name = request->setup};
 
     leave_setup(p);
-    if (is_full(p)) {
+    if (!has_room(p)) {
         drop_setups(p);
     }
     int rc = oracle_receive(p->socket, problem.data, problem.len, err);
@@ -298,7 +328,6 @@ static bool serve(struct oracle_process *p)
         return false;
     }
     struct oracle_reply reply = {.code = 0};
-    struct expected *ignored;
     int rc = 0;
     switch (request.operation) {
     case ORACLE_READY:
@@ -310,9 +339,7 @@ static bool serve(struct oracle_process *p)
         rc = take_setup(p, &request, &err);
         break;
     case ORACLE_EXPECT:
-        if (p->failure.code == ERR_NONE) {
-            (void)!oracle_process_expect(p, &request.set, &ignored, &p->failure);
-        }
+        expect(p, &request);
         return true;
     case ORACLE_CHECK:
         rc = check(p, &request, &reply.answer, &err);
@@ -358,7 +385,9 @@ static int open_arenas(struct oracle_process *p, const char *uuid, struct err *e
         return rc;
     }
     rc = arena_open(&p->outputs, &gpu->driver, gpu->device, ARENA_OUTPUTS, gpu->memory_bytes, err);
+    size_t share = gpu->memory_bytes / CACHE_SHARE;
     p->outputs.grows_early = true;
+    p->outputs_most = share < CACHE_BYTES_MAX ? share : CACHE_BYTES_MAX;
     return rc;
 }
 

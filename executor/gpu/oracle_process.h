@@ -11,6 +11,7 @@
 #define SETUPS_MAX 8
 #define CACHE_ENTRIES_MAX 48
 #define CACHE_BYTES_MAX ((size_t)8 << 30)
+#define CACHE_SHARE 8 // the cache has at most this part of the GPU's memory
 // Which arena for recordings the reference has, if it is recorded; the baseline has the other.
 #define ORACLE_RECORDED 1
 
@@ -38,20 +39,24 @@ struct oracle_process {
     struct problem *problem; // of the setup in use; NULL: none is
     struct program *reference;
     struct arena outputs; // has the entries' outputs
+    size_t outputs_most;  // bytes beyond which no more are placed in it
     struct expected cache[CACHE_ENTRIES_MAX];
     size_t cache_count; // entries in use
+    bool computing;     // a reference that nobody has waited for is queued
     struct err failure; // of an EXPECT that no CHECK has reported yet
 };
 
-// Finds the expected outputs of the set in the cache, or computes them. The process owns *ret,
-// until other outputs are computed.
+// Finds the expected outputs of the set in the cache, or queues computing them. The process owns
+// *ret, until other outputs are computed.
 MUST_CHECK int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
                                      struct expected **ret, struct err *err);
-// Runs the reference on the set and waits until its outputs are in the entry, which have been
-// placed. ERR_INVALID when the reference fails.
+// Queues running the reference on the set, whose outputs have been placed. ERR_INVALID when it
+// cannot be launched.
 MUST_CHECK int oracle_process_compute(struct oracle_process *p, const struct input_set *set,
                                       const struct tensor_sizes *sizes, struct expected *entry,
                                       struct err *err);
+// Waits for what oracle_process_compute has queued. ERR_INVALID when the reference fails.
+MUST_CHECK int oracle_process_settle(struct oracle_process *p, struct err *err);
 // Places all tensors in the arena `open`, which must have been rewound, where a measurement has
 // them, and sets tensors->tensor. They are not filled.
 MUST_CHECK int oracle_process_place(struct oracle_process *p, const struct tensor_sizes *sizes,

@@ -127,6 +127,22 @@ static int queue_reference(struct oracle_process *p, const struct input_set *set
     return rc == 0 ? collect(p, tensors, err) : rc;
 }
 
+int oracle_process_settle(struct oracle_process *p, struct err *err)
+{
+    char buf[256];
+
+    if (!p->computing) {
+        return 0;
+    }
+    p->computing = false;
+    if (gpu_wait(&p->gpu, REFERENCE_NS) != GPU_DONE) {
+        return err_set(err, ERR_INVALID, "the problem's reference fails: %s",
+                       p->gpu.hung ? "it does not end" : gpu_result_text(&p->gpu, buf));
+    }
+    return 0;
+}
+
+// A recorded one is waited for, because it owns a graph, which the next run makes anew.
 static int run_reference(struct oracle_process *p, const struct input_set *set,
                          const struct program_tensors *tensors, struct err *err)
 {
@@ -135,12 +151,8 @@ static int run_reference(struct oracle_process *p, const struct input_set *set,
     if (rc != 0) {
         return err_wrap(err, "the problem's reference");
     }
-    char buf[256];
-    if (gpu_wait(&p->gpu, REFERENCE_NS) != GPU_DONE) {
-        return err_set(err, ERR_INVALID, "the problem's reference fails: %s",
-                       p->gpu.hung ? "it does not end" : gpu_result_text(&p->gpu, buf));
-    }
-    return 0;
+    p->computing = true;
+    return p->reference->memory ? oracle_process_settle(p, err) : 0;
 }
 
 int oracle_process_compute(struct oracle_process *p, const struct input_set *set,

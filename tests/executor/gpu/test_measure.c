@@ -1,6 +1,7 @@
 // Whole measurements on the fake GPU, in this process, with an oracle process: every verdict and
 // the sentence that explains it. The objects are made here without a compiler. Only the executor's
 // own kernels need one; without a compiler every test is skipped.
+#include "common/strbuf.h"
 #include "tests/executor/gpu/gpu_trial_fixture.h"
 #include <math.h>
 #include <setjmp.h>
@@ -323,6 +324,32 @@ static void problems_take_turns(void **state)
     }
 }
 
+// The oracle computes ahead as much as it can keep: not all of many cases, nor all of large ones.
+static void cases_need_not_fit_the_oracle(void **state)
+{
+    static const struct {
+        const char *settings;
+        unsigned count, n;
+    } problems[] = {{"noise=0", 30, 300}, {"noise=0;memory=128M", 8, 100000}};
+    struct trial *trial = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(problems); i++) {
+        struct strbuf cases = STRBUF_INIT;
+
+        strbuf_adds(&cases, TRIAL_CHECK);
+        for (unsigned k = 1; k < problems[i].count; k++) {
+            strbuf_addf(&cases, ", {\"n\": %u, \"a\": 2}", problems[i].n + k);
+        }
+        char *problem = xasprintf(TRIAL_PROBLEM("%s"), strbuf_text(&cases));
+        trial_must_open(trial, problems[i].settings);
+        trial_replace(&trial->plan.problem, trial_text(problem));
+        trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+        trial_becomes(trial, trial_kernel("fk_scale_wrong"), VERDICT_WRONG, "y[", false);
+        strbuf_release(&cases);
+        free(problem);
+    }
+}
+
 static void damaged_plans_are_refused(void **state)
 {
     struct trial *trial = *state;
@@ -355,6 +382,7 @@ int main(void)
         TEST(a_baseline_that_fails_is_no_verdict),
         TEST(a_reference_that_fails_is_no_verdict),
         TEST(problems_take_turns),
+        TEST(cases_need_not_fit_the_oracle),
         TEST(damaged_plans_are_refused),
     };
 #undef TEST
