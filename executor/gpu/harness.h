@@ -93,7 +93,7 @@ struct gpu_harness {
     uint64_t stamp_key[2];         // of the stamps of the current launch
     cu_event begin, end;           // around a timed launch
     uint64_t launch_limit_ns;      // after this time any launch has failed
-    double baseline_ns; // of the slowest timed launch of the baseline so far; 0: none yet
+    double baseline_ns; // of the case's slowest launch of the baseline so far; 0: none yet
 };
 
 // Functions that return int return 0, MEASURE_STOP or an error.

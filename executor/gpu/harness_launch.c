@@ -447,6 +447,8 @@ int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum 
         if (rc != 0) {
             goto out;
         }
+    } else {
+        gpu_harness_note_time(harness, arm);
     }
     rc = gpu_harness_check_outputs(harness, data, arm, content, err);
 out:

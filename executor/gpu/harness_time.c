@@ -67,6 +67,16 @@ static int read_events(struct gpu_harness *harness, struct gpu_launch_time *ret,
     return 0;
 }
 
+void gpu_harness_note_time(struct gpu_harness *harness, enum arm_index arm)
+{
+    const uint64_t *first = harness->gpu->host_words + WORD_STAMP;
+    double ns = harness->handover ? harness->handover->ns : (double)(first[STAMP_WORDS] - first[0]);
+
+    if (arm == ARM_BASELINE) {
+        harness->baseline_ns = fmax(harness->baseline_ns, ns);
+    }
+}
+
 int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
                           struct gpu_launch_time *ret, struct err *err)
 {

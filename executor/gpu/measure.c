@@ -117,18 +117,12 @@ static int launch_contents(struct gpu_harness *harness, enum arm_index arm, stru
     return rc;
 }
 
-// Also times the baseline, which is therefore verified first: the limit of the candidate's launches
-// follows from that time.
+// The baseline is verified first: the limit of the candidate's launches follows from what it took.
 static int verify_baseline(struct gpu_harness *harness, struct gpu_case *data, struct err *err)
 {
+    harness->baseline_ns = 0;
     int rc = launch_contents(harness, ARM_BASELINE, data, err);
 
-    if (rc != 0) {
-        return rc;
-    }
-    harness->baseline_ns = 0;
-    struct gpu_launch_time time;
-    rc = gpu_harness_launch(harness, data, ARM_BASELINE, 0, &time, err);
     // What the baseline has written elsewhere is found before the candidate has run.
     return rc == 0 ? gpu_harness_inspect(harness, err) : rc;
 }
