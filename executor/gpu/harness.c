@@ -4,11 +4,11 @@
 #include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define OVERHEAD_RUNS 16
-#define ARENA_STAYS ((size_t)1 << 30)  // bytes that stay mapped for the next measurement
+#define ARENA_STAYS ((size_t)1 << 30) // bytes that stay mapped for the next measurement
+#define ARENA_TIMES 4 // more than so many times what it needs is not left to a measurement
 #define VALUES_BYTES ((size_t)1 << 20) // for values of device variables, which most sources lack
 
 // ---- begin and end ----
@@ -159,47 +159,48 @@ int gpu_harness_announce(struct gpu_harness *harness, const struct measure_case 
 
 // ---- placing ----
 
-// Returns how much of the open arena is placed when the tensors of a case are; 0 when the case is
-// larger than the arena can be.
-static size_t placed_with(const struct gpu_harness *harness, const struct tensor_sizes *sizes,
-                          bool timed)
+// Sets *most to how much of the open arena is placed when the tensors of one of these cases are, if
+// that is more. A case that is larger than the arena can be is refused when it is placed.
+static int reach(const struct gpu_harness *harness, const struct shape_case *list, size_t count,
+                 bool timed, size_t *most, struct err *err)
 {
     const struct problem *problem = harness->problem;
     const struct arena *open = &harness->gpu->open;
-    size_t placed = harness->gpu->open_mark;
 
-    for (size_t i = 0; i < (timed ? 2 : 1) * problem->tensor_count; i++) { // live, then kept
-        size_t t = i % problem->tensor_count;
+    for (size_t i = 0; i < count; i++) {
+        size_t placed = harness->gpu->open_mark;
+        struct tensor_sizes sizes;
+        int rc = tensor_sizes_of(problem, &list[i], &sizes, err);
 
-        if (sizes->bytes[t] > open->reserved || placed > open->reserved) {
-            return 0;
+        if (rc != 0) {
+            return rc;
         }
-        if (i == t || tensor_is_output(&problem->tensor[t])) {
-            (void)gpu_next_area(placed, sizes->bytes[t], &placed);
+        for (size_t k = 0; k < (timed ? 2 : 1) * problem->tensor_count; k++) { // live, then kept
+            size_t t = k % problem->tensor_count;
+
+            if (placed <= open->reserved && sizes.bytes[t] <= open->reserved &&
+                (k == t || tensor_is_output(&problem->tensor[t]))) {
+                (void)gpu_next_area(placed, sizes.bytes[t], &placed);
+            }
         }
+        *most = placed <= open->reserved && placed > *most ? placed : *most;
     }
-    return placed;
+    return 0;
 }
 
-int gpu_harness_reserve(struct gpu_harness *harness, struct err *err)
+int gpu_harness_reserve(struct gpu_harness *harness, const struct shape_case *hidden,
+                        size_t hidden_count, struct err *err)
 {
-    struct shape_case *list = xmalloc(GPU_CASES_MAX * sizeof(*list));
     const struct problem *problem = harness->problem;
     struct gpu *gpu = harness->gpu;
     size_t most = gpu->open_mark;
-    size_t count = gpu_cases(problem, COMPILE_CANDIDATE, harness->plan->hidden_seed, list);
-    int rc = 0;
+    int rc = reach(harness, problem->bench, problem->bench_count, true, &most, err);
 
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        struct tensor_sizes sizes;
-
-        rc = tensor_sizes_of(problem, &list[i], &sizes, err);
-        if (rc == 0) {
-            size_t placed = placed_with(harness, &sizes, i < problem->bench_count);
-            most = placed > most ? placed : most;
-        }
+    rc = rc == 0 ? reach(harness, problem->check, problem->check_count, false, &most, err) : rc;
+    rc = rc == 0 ? reach(harness, hidden, hidden_count, false, &most, err) : rc;
+    if (rc == 0 && gpu->open.mapped > ARENA_TIMES * most) { // all of which is looked at
+        arena_trim(&gpu->open, 0);
     }
-    free(list);
     rc = rc == 0 ? arena_reach(&gpu->open, most, err) : rc;
     arena_rewind(&gpu->open, gpu->open_mark);
     return rc;

@@ -107,8 +107,10 @@ MUST_CHECK int gpu_harness_open(struct gpu_harness *harness, struct measurement 
 void gpu_harness_release(struct gpu_harness *harness);
 
 // Has memory for the largest case of the problem, so that placing one after the other takes none of
-// the driver's time. What the programs need beside tensors comes when they are placed.
-MUST_CHECK int gpu_harness_reserve(struct gpu_harness *harness, struct err *err);
+// the driver's time, and gives back what larger problems have left, which would have to be looked
+// at. What the programs need beside tensors comes when they are placed.
+MUST_CHECK int gpu_harness_reserve(struct gpu_harness *harness, const struct shape_case *hidden,
+                                   size_t hidden_count, struct err *err);
 // Initialises the data of a case, which owns nothing. *of must outlive it.
 MUST_CHECK int gpu_harness_case_init(struct gpu_harness *harness, struct gpu_case *data,
                                      const struct measure_case *of, struct err *err);

@@ -54,12 +54,10 @@ static int start(void *machine, const struct shape_case *hidden, size_t hidden_c
     // compute.
     int rc = gpu_health(harness->gpu, HEALTH_NS, err);
 
-    (void)hidden;
-    (void)hidden_count;
     if (rc != 0) {
         return rc;
     }
-    rc = gpu_harness_reserve(harness, err);
+    rc = gpu_harness_reserve(harness, hidden, hidden_count, err);
     if (rc != 0) {
         return rc;
     }

@@ -324,6 +324,25 @@ static void problems_take_turns(void **state)
     }
 }
 
+// Memory that a larger problem has left would be looked at again and again.
+static void what_larger_problems_leave_is_given_back(void **state)
+{
+    struct trial *trial = *state;
+    struct arena *open = &trial->gpu.open;
+
+    trial_must_open(trial, "noise=0;memory=2G");
+    size_t had = open->mapped;
+    assert_int_equal(arena_reach(open, 8 * had, &trial->err), 0);
+    arena_rewind(open, trial->gpu.open_mark);
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+    assert_in_range(open->mapped, had, 2 * had);
+    assert_int_equal(arena_reach(open, 2 * had, &trial->err), 0); // which is not worth it
+    arena_rewind(open, trial->gpu.open_mark);
+    size_t more = open->mapped;
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+    assert_int_equal(open->mapped, more);
+}
+
 // The oracle computes ahead as much as it can keep: not all of many cases, nor all of large ones.
 static void cases_need_not_fit_the_oracle(void **state)
 {
@@ -382,6 +401,7 @@ int main(void)
         TEST(a_baseline_that_fails_is_no_verdict),
         TEST(a_reference_that_fails_is_no_verdict),
         TEST(problems_take_turns),
+        TEST(what_larger_problems_leave_is_given_back),
         TEST(cases_need_not_fit_the_oracle),
         TEST(damaged_plans_are_refused),
     };
