@@ -1,6 +1,6 @@
 // A tensor in device memory between two guard zones, so that writes outside it are found.
 //
-//   | guard (16 KiB) | tensor, 256-byte aligned | guard (16 KiB) |
+//   | guard (16 KiB) | tensor, aligned to ARENA_ALIGN | guard (16 KiB) |
 //
 // The GPU harness, programs (scratch memory) and the oracle keep their tensors in these, in an
 // arena. The module must not know what a tensor means. The caller fills and checks the guards of

@@ -144,7 +144,7 @@ struct input_set gpu_harness_input_set(const struct gpu_harness *harness,
     return input_set_of(harness, data->of, content);
 }
 
-int gpu_harness_announce(struct gpu_harness *harness, const struct measure_case *of, bool ahead,
+int gpu_harness_announce(struct gpu_harness *harness, const struct measure_case *of,
                          struct err *err)
 {
     int rc = 0;
@@ -152,38 +152,57 @@ int gpu_harness_announce(struct gpu_harness *harness, const struct measure_case 
     for (uint64_t content = 0; content < MEASURE_CONTENTS && rc == 0; content++) {
         struct input_set set = input_set_of(harness, of, content);
 
-        rc = oracle_expect(harness->oracle, &set, ahead, err);
+        rc = oracle_expect(harness->oracle, &set, err);
     }
     return rc;
 }
 
 // ---- placing ----
 
-// Sets *most to how much of the open arena is placed when the tensors of one of these cases are, if
-// that is more. A case that is larger than the arena can be is refused when it is placed.
-static int reach(const struct gpu_harness *harness, const struct shape_case *list, size_t count,
-                 bool timed, size_t *most, struct err *err)
+// Returns what is placed when an area of this size is as well; SIZE_MAX: the arena cannot have it.
+static size_t with_area(const struct arena *arena, size_t placed, size_t bytes)
+{
+    if (placed > arena->reserved || bytes > arena->reserved) {
+        return SIZE_MAX;
+    }
+    (void)gpu_next_area(placed, bytes, &placed);
+    return placed;
+}
+
+// Returns how much of the open arena is placed when the tensors of these sizes are, and of a timed
+// case what its outputs are kept in.
+static size_t placed_with(const struct gpu_harness *harness, const struct tensor_sizes *sizes,
+                          bool timed)
 {
     const struct problem *problem = harness->problem;
     const struct arena *open = &harness->gpu->open;
+    size_t placed = harness->gpu->open_mark;
 
+    for (size_t t = 0; t < problem->tensor_count; t++) {
+        placed = with_area(open, placed, sizes->bytes[t]);
+    }
+    for (size_t t = 0; t < problem->tensor_count && timed; t++) {
+        if (tensor_is_output(&problem->tensor[t])) {
+            placed = with_area(open, placed, sizes->bytes[t]);
+        }
+    }
+    return placed;
+}
+
+// Sets *most to what is placed with one of these cases, if that is more. A case that is larger than
+// the arena can be is refused when it is placed.
+static int reach(const struct gpu_harness *harness, const struct shape_case *list, size_t count,
+                 bool timed, size_t *most, struct err *err)
+{
     for (size_t i = 0; i < count; i++) {
-        size_t placed = harness->gpu->open_mark;
         struct tensor_sizes sizes;
-        int rc = tensor_sizes_of(problem, &list[i], &sizes, err);
+        int rc = tensor_sizes_of(harness->problem, &list[i], &sizes, err);
 
         if (rc != 0) {
             return rc;
         }
-        for (size_t k = 0; k < (timed ? 2 : 1) * problem->tensor_count; k++) { // live, then kept
-            size_t t = k % problem->tensor_count;
-
-            if (placed <= open->reserved && sizes.bytes[t] <= open->reserved &&
-                (k == t || tensor_is_output(&problem->tensor[t]))) {
-                (void)gpu_next_area(placed, sizes.bytes[t], &placed);
-            }
-        }
-        *most = placed <= open->reserved && placed > *most ? placed : *most;
+        size_t placed = placed_with(harness, &sizes, timed);
+        *most = placed <= harness->gpu->open.reserved && placed > *most ? placed : *most;
     }
     return 0;
 }

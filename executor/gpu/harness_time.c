@@ -67,14 +67,19 @@ static int read_events(struct gpu_harness *harness, struct gpu_launch_time *ret,
     return 0;
 }
 
-void gpu_harness_note_time(struct gpu_harness *harness, enum arm_index arm)
+static void note(struct gpu_harness *harness, enum arm_index arm, double ns)
 {
-    const uint64_t *first = harness->gpu->host_words + WORD_STAMP;
-    double ns = harness->handover ? harness->handover->ns : (double)(first[STAMP_WORDS] - first[0]);
-
     if (arm == ARM_BASELINE) {
         harness->baseline_ns = fmax(harness->baseline_ns, ns);
     }
+}
+
+void gpu_harness_note_time(struct gpu_harness *harness, enum arm_index arm)
+{
+    const uint64_t *first = harness->gpu->host_words + WORD_STAMP;
+
+    note(harness, arm,
+         harness->handover ? harness->handover->ns : (double)(first[STAMP_WORDS] - first[0]));
 }
 
 int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
@@ -82,8 +87,8 @@ int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
 {
     int rc = harness->handover ? read_handover(harness, ret) : read_events(harness, ret, err);
 
-    if (rc == 0 && arm == ARM_BASELINE) {
-        harness->baseline_ns = fmax(harness->baseline_ns, ret->ns);
+    if (rc == 0) {
+        note(harness, arm, ret->ns);
     }
     return rc;
 }

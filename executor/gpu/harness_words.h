@@ -46,7 +46,7 @@ MUST_CHECK int gpu_harness_check_outputs(struct gpu_harness *harness, struct gpu
 // Checks that both stamps of the launch are what kc_stamp wrote.
 MUST_CHECK int gpu_harness_check_stamps(struct gpu_harness *harness, const struct gpu_case *data,
                                         enum arm_index arm, struct err *err);
-// Notes what an untimed launch of the baseline took, by its stamps.
+// Notes what an untimed launch took, by its stamps, if it was the baseline's.
 void gpu_harness_note_time(struct gpu_harness *harness, enum arm_index arm);
 // Reads what a timed launch took.
 MUST_CHECK int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,

@@ -127,7 +127,7 @@ static int verify_baseline(struct gpu_harness *harness, struct gpu_case *data, s
 
 static int announce(void *machine, const struct measure_case *of, struct err *err)
 {
-    return gpu_harness_announce(machine, of, true, err);
+    return gpu_harness_announce(machine, of, err);
 }
 
 // Launches the candidate on the contents of verification, at the same addresses, and then on the
@@ -135,14 +135,9 @@ static int announce(void *machine, const struct measure_case *of, struct err *er
 static int verify(void *machine, void *data, bool timed, struct err *err)
 {
     struct gpu_harness *harness = machine;
-    const struct gpu_case *of = data;
     unsigned arms = timed ? 1u << ARM_BASELINE | 1u << ARM_CANDIDATE : 1u << ARM_CANDIDATE;
-    int rc = gpu_harness_announce(harness, of->of, false, err);
+    int rc = gpu_harness_place(harness, data, arms, err);
 
-    if (rc != 0) {
-        return rc;
-    }
-    rc = gpu_harness_place(harness, data, arms, err);
     if (rc != 0) {
         return rc;
     }

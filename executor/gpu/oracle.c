@@ -183,9 +183,9 @@ int oracle_setup(struct oracle *oracle, const struct bytes *problem, const struc
     return rc;
 }
 
-int oracle_expect(struct oracle *oracle, const struct input_set *set, bool ahead, struct err *err)
+int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err)
 {
-    struct oracle_request request = {.operation = ORACLE_EXPECT, .set = *set, .ahead = ahead};
+    struct oracle_request request = {.operation = ORACLE_EXPECT, .set = *set};
 
     return oracle_send(oracle->socket, &request, sizeof(request), err);
 }

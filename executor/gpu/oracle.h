@@ -44,11 +44,9 @@ void oracle_stop(struct oracle *oracle);
 MUST_CHECK int oracle_setup(struct oracle *oracle, const struct bytes *problem,
                             const struct bytes *reference, struct err *err);
 // Has the oracle compute the expected outputs for this input data. Returns at once: the oracle
-// works while the caller goes on. Its failure is reported by the next oracle_check. What is asked
-// for `ahead`, while other data is expected before it, is left out where there is no room for it:
-// it is computed when it is checked.
-MUST_CHECK int oracle_expect(struct oracle *oracle, const struct input_set *set, bool ahead,
-                             struct err *err);
+// works while the caller goes on. Its failure is reported by the next oracle_check. What there is
+// no room for beside other data of the measurement is left out, and computed when it is checked.
+MUST_CHECK int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err);
 // Compares output number `tensor`, which lies at `from` in the open arena of gpu, with what is
 // expected for the input data. Nothing may be running that was queued on gpu.
 MUST_CHECK int oracle_check(struct oracle *oracle, const struct gpu *gpu,

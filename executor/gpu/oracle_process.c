@@ -91,13 +91,19 @@ static bool is_full(const struct oracle_process *p)
     return p->cache_count == CACHE_ENTRIES_MAX || p->outputs.placed > p->outputs_most;
 }
 
-// Makes an entry with room for the outputs of the set. All that belongs to another measurement has
-// been asked for the last time; what is of the same may have to be computed again when the cache is
-// full. A single entry may be larger than the cache.
+// Whether what there is belongs to another measurement than the set, and has been asked for the
+// last time.
+static bool is_done_with(const struct oracle_process *p, const struct input_set *set)
+{
+    return p->cache_count > 0 && p->cache[0].set.seed != set->seed;
+}
+
+// Makes an entry with room for the outputs of the set. What is of the same measurement may have to
+// be computed again when the cache is full. A single entry may be larger than the cache.
 static int make_entry(struct oracle_process *p, const struct input_set *set,
                       const struct tensor_sizes *sizes, struct expected **ret, struct err *err)
 {
-    if (p->cache_count > 0 && (p->cache[0].set.seed != set->seed || is_full(p))) {
+    if (is_done_with(p, set) || is_full(p)) {
         forget(p);
         arena_trim(&p->outputs, p->outputs_most);
     }
@@ -157,11 +163,11 @@ static void expect(struct oracle_process *p, const struct oracle_request *reques
     struct expected *ignored;
     struct err why = ERR_INIT;
 
-    if (p->failure.code != ERR_NONE || (request->ahead && is_full(p))) {
+    if (p->failure.code != ERR_NONE || (is_full(p) && !is_done_with(p, &request->set))) {
         return;
     }
     int rc = oracle_process_expect(p, &request->set, &ignored, &why);
-    if (rc != 0 && !(request->ahead && rc == ERR_LIMIT)) {
+    if (rc != 0 && rc != ERR_LIMIT) { // without memory for it now there may be some in its turn
         p->failure = why;
     }
 }

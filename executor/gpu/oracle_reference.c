@@ -1,27 +1,12 @@
-// Design note. One run of the problem's reference. A sealed one has its inputs in the arena `open`.
-// A recorded one has every tensor there, where it was when it was recorded, which is where a
-// measurement has them, and leaves its results in memory of its own, from which they are copied.
+// Design note. One run of the problem's reference. Every tensor is in the arena `open`, where a
+// measurement has it, since that is where it was when a recorded one was recorded. That leaves its
+// results in memory of its own, from which they are copied; a sealed one does not touch what
+// outputs have in `open`.
 #include "common/clock.h"
 #include "executor/gpu/oracle_process.h"
 #include "executor/measurement.h"
 
 #define REFERENCE_NS (60 * NS_PER_S) // limit of one run of the reference
-
-// Places the inputs of a sealed reference.
-static int place_inputs(struct oracle_process *p, const struct tensor_sizes *sizes,
-                        struct guarded_buffer live[static PROBLEM_TENSOR_MAX],
-                        struct program_tensors *tensors, struct err *err)
-{
-    int rc = 0;
-
-    for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
-        if (p->problem->tensor[t].direction != DIRECTION_OUT) {
-            tensors->tensor[t] = &live[t];
-            rc = guarded_buffer_place(&live[t], &p->gpu.open, sizes->bytes[t], err);
-        }
-    }
-    return rc;
-}
 
 int oracle_process_place(struct oracle_process *p, const struct tensor_sizes *sizes,
                          struct guarded_buffer live[static PROBLEM_TENSOR_MAX],
@@ -163,8 +148,7 @@ int oracle_process_compute(struct oracle_process *p, const struct input_set *set
     struct guarded_buffer live[PROBLEM_TENSOR_MAX] = {{.tensor = 0}};
 
     arena_rewind(&p->gpu.open, p->gpu.open_mark);
-    int rc = p->reference->memory ? oracle_process_place(p, sizes, live, &tensors, err)
-                                  : place_inputs(p, sizes, live, &tensors, err);
+    int rc = oracle_process_place(p, sizes, live, &tensors, err);
     if (rc != 0) {
         return rc;
     }

@@ -7,7 +7,8 @@
 //   USE setup                 whether the problem and object of that setup are still loaded; if so
 //                             they are the ones in use
 //   SETUP problem, object     empty, when both are loaded and in use
-//   EXPECT input set, ahead   none: it is computed at once, and a failure is told at the next CHECK
+//   EXPECT input set          none: it is computed at once, if there is room, and a failure is told
+//                             at the next CHECK
 //   SHARE count, bytes, fd    empty, when the caller's open arena is mapped here as far as it has
 //                             changed: the first chunks stay, and one is added
 //   CHECK input set, tensor   what the comparison has found
@@ -34,7 +35,6 @@ struct oracle_request {
     enum oracle_operation operation;
     struct digest setup;  // USE and SETUP: names the problem and the object
     struct input_set set; // EXPECT, CHECK and ALONE
-    bool ahead;           // EXPECT: only if there is room
     uint64_t tensor;      // CHECK: number of the output
     uint64_t offset;      // CHECK: where the output is in the caller's open arena
     uint64_t chunks;      // SHARE: how many chunks stay
