@@ -213,7 +213,7 @@ static void memory_that_is_used_up_loses_the_job(void **state)
     need_compiler(*state);
     // A process that has measured this problem needs no more memory for it.
     buries(*state, "full:1", true, "MiB of memory left");
-    buries(*state, "full:3", true, "MiB of memory left"); // behind what is there from the start
+    buries(*state, "full:3", true, "MiB of memory left"); // behind what each has when it is ready
 }
 
 // Processes that have their context go on; no other one can be had.

@@ -162,7 +162,7 @@ static void faults_come_and_go_with_a_file(void **state)
     open_gpu(settings);
     cu_pointer pointer;
     OK(allocate(&pointer, 64)); // an empty file is no fault
-    assert_int_equal(write(fd, "oom:2", 5), 5);
+    assert_int_equal(write(fd, "oom:3", 5), 5);
     close(fd);
     OK(allocate(&pointer, 64));
     assert_int_equal(cuda.allocate(&pointer, 64), CU_OUT_OF_MEMORY);

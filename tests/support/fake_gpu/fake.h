@@ -20,14 +20,14 @@
 //   fault=WORD         one of:
 //     no-device, init  cuInit fails with 100, 999
 //     context          no context can be made (46)
-//     oom:N            the Nth allocation fails (from 1)
+//     oom:N            the process's Nth allocation fails (from 1)
 //     full:N           so do all that come after it
 //     slow:N:P         from the Nth launch of a candidate's kernel on, they take P % longer
 //     dies:N           the Nth launch and every call after it fail: uncorrectable ECC error (214)
 //     sick             kc_health computes something else
 //     stall            what `_stall` waits for
 //     @PATH            what the file PATH says at that moment, in these words; nothing while it is
-//                      not there (oom and full then count the allocations since it is there)
+//                      not there; allocations count from the start of the process all the same
 // Words that are not known make cuInit fail with 1.
 //
 // Kernels whose names begin with kc_ are those of executor/gpu/device/kernels_host.c. A name that

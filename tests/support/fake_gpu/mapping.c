@@ -171,14 +171,9 @@ CALL(cuMemAddressFree, cu_pointer pointer, size_t size)
 
 bool fake_out_of_memory(void)
 {
-    bool full = fake_fault(&fake.settings, "full");
-
-    if (!full && !fake_fault(&fake.settings, "oom")) {
-        return false;
-    }
     fake.allocated++;
-    return full ? fake.allocated >= fake.settings.fault_at
-                : fake.allocated == fake.settings.fault_at;
+    return (fake_fault(&fake.settings, "full") && fake.allocated >= fake.settings.fault_at) ||
+           (fake_fault(&fake.settings, "oom") && fake.allocated == fake.settings.fault_at);
 }
 
 CALL(cuMemCreate, cu_memory *ret, size_t size, const struct cu_memory_kind *kind, uint64_t flags)
