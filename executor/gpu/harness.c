@@ -301,10 +301,8 @@ static int open_judge(struct gpu_harness *harness, struct err *err)
     bool needed = false;
 
     for (enum arm_index arm = 0; arm < ARM_COUNT; arm++) {
-        const struct program *program = harness->arm[arm];
-
-        needed = needed || ((harness->arms & 1u << arm) != 0 &&
-                            (program->memory || program_must_restore(program)));
+        needed =
+            needed || ((harness->arms & 1u << arm) != 0 && program_uses_judge(harness->arm[arm]));
     }
     return needed ? gpu_seal(harness->gpu, false, err) : 0;
 }

@@ -158,10 +158,9 @@ static int verify(void *machine, void *data, bool timed, struct err *err)
 static int prepare_control(void *machine, void *data, struct err *err)
 {
     struct gpu_harness *harness = machine;
-    int rc = gpu_seal(harness->gpu, false, err); // loading keeps values of variables there
 
     (void)data;
-    return rc == 0 ? load_arm(harness, ARM_CONTROL, &harness->plan->baseline, err) : rc;
+    return load_arm(harness, ARM_CONTROL, &harness->plan->baseline, err);
 }
 
 // ---- timing ----

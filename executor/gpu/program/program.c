@@ -171,6 +171,16 @@ static int keep_globals(struct program *program, struct program_module *module, 
     return rc;
 }
 
+bool program_uses_judge(const struct program *program)
+{
+    bool uses = program->memory;
+
+    for (size_t v = 0; v < program->object.variants_count; v++) {
+        uses = uses || program->object.variants[v].globals_count > 0;
+    }
+    return uses;
+}
+
 static int load_globals(struct program *program, struct program_module *module,
                         const struct cuda_global *named, size_t count, struct err *err)
 {

@@ -127,6 +127,9 @@ MUST_CHECK int program_prepare(struct program *program, const struct shape_case 
 bool program_zones(const struct program *program, bool guards, struct gpu_zones *zones);
 // Queues clearing the areas that a run must find cleared. The others must hold the pattern.
 MUST_CHECK int program_clear(struct program *program, struct err *err);
+// Whether program_prepare and program_restore use the arena `judge`. The compiler may have left a
+// variable out of some of the object's variants, of which not all are loaded yet.
+bool program_uses_judge(const struct program *program);
 // Whether program_restore gives anything back.
 bool program_must_restore(const struct program *program);
 // Queues giving the device variables of all loaded modules the values from when they were loaded,

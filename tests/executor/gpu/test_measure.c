@@ -3,6 +3,7 @@
 // own kernels need one; without a compiler every test is skipped.
 #include "common/strbuf.h"
 #include "tests/executor/gpu/gpu_trial_fixture.h"
+#include "tests/support/gpu_cubin.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,6 +164,36 @@ static void each_case_has_its_variant(void **state)
     free(object.variants[1].kernels[0].name);
     object.variants[1].kernels[0].name = xstrdup("fk_scale");
     trial_becomes(trial, gpu_object_pack(&object), VERDICT_WRONG, "for n=2000", false);
+}
+
+// Adds a variant with a device variable, for these values.
+static void add_with_variable(struct cuda_object *object, const int64_t *value, size_t value_count)
+{
+    struct bytes image = gpu_cubin("fk_scale", "counter");
+
+    gpu_object_add(object, &image, "fk_scale" TRIAL_SIZES, value, value_count);
+    gpu_object_global(object, "counter");
+    bytes_clear(&image);
+}
+
+// A module is loaded when a case first needs it. What its variables hold is then noted where no
+// launch may look, which the launches before have closed.
+static void variables_may_come_with_a_later_case(void **state)
+{
+    static const int64_t values[] = {300, 2000};
+    struct trial *trial = *state;
+    struct cuda_object object;
+
+    trial_must_open(trial, "");
+    gpu_object_init(&object, TRIAL_LAUNCH("fk_scale"));
+    add_with_variable(&object, NULL, 0);
+    trial_replace(&trial->plan.baseline, gpu_object_pack(&object));
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+    trial_replace(&trial->plan.baseline, trial_kernel("fk_scale"));
+    gpu_object_init(&object, "//@ specialize n\n" TRIAL_LAUNCH("fk_scale"));
+    gpu_object_add(&object, NULL, "fk_scale" TRIAL_SIZES, &values[0], 1);
+    add_with_variable(&object, &values[1], 1);
+    trial_becomes(trial, gpu_object_pack(&object), VERDICT_EQUIVALENT, "", false);
 }
 
 // ---- crashes ----
@@ -393,6 +424,7 @@ int main(void)
         TEST(nothing_written_is_poison),
         TEST(scratch_is_part_of_it),
         TEST(each_case_has_its_variant),
+        TEST(variables_may_come_with_a_later_case),
         TEST(a_launch_that_is_refused_is_a_crash),
         TEST(a_fault_is_a_crash),
         TEST(a_defective_gpu_is_not_the_candidates_fault),
