@@ -54,6 +54,7 @@ struct gpu_case {
     // The largest difference between the sums of the arm and of the baseline, for the same content,
     // among outputs that the oracle has accepted.
     double accepted[ARM_COUNT][PROBLEM_TENSOR_MAX];
+    double baseline_ns; // of the slowest launch of the baseline so far; 0: none yet
 };
 
 // What one timed launch took.
@@ -93,7 +94,6 @@ struct gpu_harness {
     uint64_t stamp_key[2];         // of the stamps of the current launch
     cu_event begin, end;           // around a timed launch
     uint64_t launch_limit_ns;      // after this time any launch has failed
-    double baseline_ns; // of the case's slowest launch of the baseline so far; 0: none yet
 };
 
 // Functions that return int return 0, MEASURE_STOP or an error.

@@ -1,4 +1,4 @@
-// Design note. Checking what one launch has done, from the result words that take_results
+// Design note. Checking what one launch has done, from the result words that look
 // (executor/gpu/harness_launch.c) has brought to the host: how many guard bytes differ, how many
 // places of the inputs, and the digest of every output.
 //

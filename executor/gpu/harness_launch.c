@@ -296,13 +296,15 @@ static int finish(struct gpu_harness *harness, enum arm_index arm, uint64_t cont
 // ---- waiting ----
 
 // The limit of a launch. The baseline is trusted and gets the limit of the plan.
-static uint64_t limit_ns(const struct gpu_harness *harness, bool candidate, bool first)
+static uint64_t limit_ns(const struct gpu_harness *harness, const struct gpu_case *data,
+                         enum arm_index arm, bool timed)
 {
-    double usual = LIMIT_FACTOR * harness->baseline_ns;
-    uint64_t least = first ? FIRST_LIMIT_NS : LIMIT_LEAST_NS;
-    uint64_t limit = usual > (double)least ? (uint64_t)usual : least;
+    double limit =
+        fmax(LIMIT_FACTOR * data->baseline_ns, (double)(timed ? LIMIT_LEAST_NS : FIRST_LIMIT_NS));
 
-    return candidate && limit < harness->launch_limit_ns ? limit : harness->launch_limit_ns;
+    return arm == ARM_CANDIDATE && limit < (double)harness->launch_limit_ns
+               ? (uint64_t)limit
+               : harness->launch_limit_ns;
 }
 
 // The context is broken: a kernel of the arm has done it, because a fault on the device is reported
@@ -359,7 +361,7 @@ static int await(struct gpu_harness *harness, const struct gpu_case *data, enum 
 static int handed_over_launch(struct gpu_harness *harness, const struct gpu_case *data,
                               enum arm_index arm, uint64_t content, bool timed, struct err *err)
 {
-    uint64_t limit = limit_ns(harness, arm == ARM_CANDIDATE, !timed);
+    uint64_t limit = limit_ns(harness, data, arm, timed);
     int rc = stamp_before(harness, err);
 
     rc = rc == 0 && timed ? set_caches(harness, err) : rc;
@@ -399,8 +401,7 @@ static int run_sealed(struct gpu_harness *harness, const struct gpu_case *data, 
     rc = rc == 0 ? gpu_mark(harness->gpu, err) : rc;
     rc = rc == 0 ? look(harness, data, arm, content, zones, err) : rc;
     if (rc == 0) {
-        rc = await(harness, data, arm, content, limit_ns(harness, arm == ARM_CANDIDATE, !timed),
-                   err);
+        rc = await(harness, data, arm, content, limit_ns(harness, data, arm, timed), err);
     } else if (rc < 0 && harness->gpu->broken) {
         rc = fault(harness, data, arm, content, err);
     }
@@ -443,12 +444,12 @@ int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum 
         goto out;
     }
     if (time) {
-        rc = gpu_harness_read_time(harness, arm, time, err);
+        rc = gpu_harness_read_time(harness, data, arm, time, err);
         if (rc != 0) {
             goto out;
         }
     } else {
-        gpu_harness_note_time(harness, arm);
+        gpu_harness_note_time(harness, data, arm);
     }
     rc = gpu_harness_check_outputs(harness, data, arm, content, err);
 out:

@@ -19,11 +19,17 @@ static bool is_proven(const struct gpu_harness *harness, const uint64_t *stamp)
     return stamp[3] == proof + harness->stamp_key[1];
 }
 
+// The time between two stamps, in ns. Negative when the timer has been set back.
+static double between(const uint64_t *first, const uint64_t *second)
+{
+    return (double)(int64_t)(second[0] - first[0]);
+}
+
 // The average clock, in Hz, of the multiprocessor between the two stamps of a launch. NaN when they
 // were taken on different multiprocessors.
 static double clock_between(const uint64_t *first, const uint64_t *second)
 {
-    double ns = (double)(second[0] - first[0]), cycles = (double)(second[1] - first[1]);
+    double ns = between(first, second), cycles = (double)(second[1] - first[1]);
 
     return first[2] == second[2] && ns > 0 && cycles > 0 ? cycles / ns * 1e9 : NAN;
 }
@@ -67,28 +73,29 @@ static int read_events(struct gpu_harness *harness, struct gpu_launch_time *ret,
     return 0;
 }
 
-static void note(struct gpu_harness *harness, enum arm_index arm, double ns)
+static void note(struct gpu_case *data, enum arm_index arm, double ns)
 {
     if (arm == ARM_BASELINE) {
-        harness->baseline_ns = fmax(harness->baseline_ns, ns);
+        data->baseline_ns = fmax(data->baseline_ns, ns);
     }
 }
 
-void gpu_harness_note_time(struct gpu_harness *harness, enum arm_index arm)
+void gpu_harness_note_time(const struct gpu_harness *harness, struct gpu_case *data,
+                           enum arm_index arm)
 {
     const uint64_t *first = harness->gpu->host_words + WORD_STAMP;
 
-    note(harness, arm,
-         harness->handover ? harness->handover->ns : (double)(first[STAMP_WORDS] - first[0]));
+    note(data, arm,
+         harness->handover ? harness->handover->ns : between(first, first + STAMP_WORDS));
 }
 
-int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
+int gpu_harness_read_time(struct gpu_harness *harness, struct gpu_case *data, enum arm_index arm,
                           struct gpu_launch_time *ret, struct err *err)
 {
     int rc = harness->handover ? read_handover(harness, ret) : read_events(harness, ret, err);
 
     if (rc == 0) {
-        note(harness, arm, ret->ns);
+        note(data, arm, ret->ns);
     }
     return rc;
 }

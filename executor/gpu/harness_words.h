@@ -47,10 +47,12 @@ MUST_CHECK int gpu_harness_check_outputs(struct gpu_harness *harness, struct gpu
 MUST_CHECK int gpu_harness_check_stamps(struct gpu_harness *harness, const struct gpu_case *data,
                                         enum arm_index arm, struct err *err);
 // Notes what an untimed launch took, by its stamps, if it was the baseline's.
-void gpu_harness_note_time(struct gpu_harness *harness, enum arm_index arm);
+void gpu_harness_note_time(const struct gpu_harness *harness, struct gpu_case *data,
+                           enum arm_index arm);
 // Reads what a timed launch took.
-MUST_CHECK int gpu_harness_read_time(struct gpu_harness *harness, enum arm_index arm,
-                                     struct gpu_launch_time *ret, struct err *err);
+MUST_CHECK int gpu_harness_read_time(struct gpu_harness *harness, struct gpu_case *data,
+                                     enum arm_index arm, struct gpu_launch_time *ret,
+                                     struct err *err);
 
 // The baseline has failed (verdict WRONG or CRASH, with a clause that says how). When the candidate
 // has run in this process, the oracle runs the baseline alone. If it fails there too, or if there

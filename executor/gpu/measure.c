@@ -118,7 +118,6 @@ static int launch_contents(struct gpu_harness *harness, enum arm_index arm, stru
 // The baseline is verified first: the limit of the candidate's launches follows from what it took.
 static int verify_baseline(struct gpu_harness *harness, struct gpu_case *data, struct err *err)
 {
-    harness->baseline_ns = 0;
     int rc = launch_contents(harness, ARM_BASELINE, data, err);
 
     // What the baseline has written elsewhere is found before the candidate has run.

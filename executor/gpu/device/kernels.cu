@@ -271,7 +271,7 @@ KC_KERNEL kc_compare(const void *got, int dtype, double tolerance, double u, int
 
 // ---- clocks ----
 
-// executor/gpu/harness_launch.c computes the same.
+// executor/gpu/harness_time.c computes the same.
 KC_DEVICE kc_u64 kc_proof(kc_u64 ns, kc_u64 cycles, kc_u64 sm, kc_u64 key, kc_u64 more)
 {
     return kc_mix(kc_mix(kc_mix(key ^ ns) + cycles) ^ sm) + more;
