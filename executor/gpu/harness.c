@@ -8,7 +8,8 @@
 
 #define OVERHEAD_RUNS 16
 #define ARENA_STAYS ((size_t)1 << 30) // bytes that stay mapped for the next measurement
-#define ARENA_TIMES 4 // more than so many times what it needs is not left to a measurement
+#define ARENA_TIMES 4   // more than so many times what it needs is not left to a measurement
+#define ARENA_PIECES 64 // nor what has grown in more pieces
 #define VALUES_BYTES ((size_t)1 << 20) // for values of device variables, which most sources lack
 
 // ---- begin and end ----
@@ -111,6 +112,12 @@ void gpu_harness_release(struct gpu_harness *harness)
             arena_rewind(&gpu->recorded[i], 0);
             arena_trim(&gpu->recorded[i], 0);
         }
+    }
+    // The next measurement on the GPU may be that of another process.
+    if (!gpu->hung && !gpu->broken && !harness->retire) {
+        struct err ignored = ERR_INIT; // without its oracle the next measurement here fails
+
+        (void)!oracle_rest(harness->oracle, gpu, &ignored);
     }
     if (!gpu->hung && harness->begin && harness->end) {
         (void)gpu->driver.event_destroy(harness->begin);
@@ -217,8 +224,10 @@ int gpu_harness_reserve(struct gpu_harness *harness, const struct shape_case *hi
 
     rc = rc == 0 ? reach(harness, problem->check, problem->check_count, false, &most, err) : rc;
     rc = rc == 0 ? reach(harness, hidden, hidden_count, false, &most, err) : rc;
-    if (rc == 0 && gpu->open.mapped > ARENA_TIMES * most) { // all of which is looked at
+    if (rc == 0 && (gpu->open.mapped > ARENA_TIMES * most || // all of which is looked at
+                    gpu->open.chunk_count > ARENA_PIECES)) {
         arena_trim(&gpu->open, 0);
+        rc = oracle_rest(harness->oracle, gpu, err);
     }
     rc = rc == 0 ? arena_reach(&gpu->open, most, err) : rc;
     arena_rewind(&gpu->open, gpu->open_mark);

@@ -121,6 +121,7 @@ int oracle_ready(struct oracle *oracle, struct err *err)
     struct oracle_request request = {.operation = ORACLE_READY};
     struct oracle_reply reply;
 
+    oracle->computing = false;
     return ask(oracle, &request, -1, &reply, err);
 }
 
@@ -187,37 +188,51 @@ int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err
 {
     struct oracle_request request = {.operation = ORACLE_EXPECT, .set = *set};
 
+    oracle->computing = true;
     return oracle_send(oracle->socket, &request, sizeof(request), err);
 }
 
-// Has the oracle keep its first `count` chunks of the arena, and map chunk number `count` behind
-// them, if there is one.
-static int share_chunk(struct oracle *oracle, const struct gpu *gpu, size_t count, struct err *err)
+// Has the oracle keep none of the arena's chunks that are not there any more.
+static int leave_trimmed(struct oracle *oracle, const struct gpu *gpu, struct err *err)
 {
     const struct arena *arena = &gpu->open;
-    struct oracle_request request = {.operation = ORACLE_SHARE, .chunks = count};
+    size_t same = 0;
+
+    while (same < oracle->shared_count && same < arena->chunk_count &&
+           oracle->shared[same] == arena->chunk_serial[same]) {
+        same++;
+    }
+    if (same == oracle->shared_count) {
+        return 0;
+    }
+    struct oracle_request request = {.operation = ORACLE_SHARE, .chunks = same};
+    struct oracle_reply reply;
+    oracle->shared_count = same;
+    return ask(oracle, &request, -1, &reply, err);
+}
+
+// Has the oracle map one more chunk of the arena.
+static int share_chunk(struct oracle *oracle, const struct gpu *gpu, struct err *err)
+{
+    const struct arena *arena = &gpu->open;
+    size_t number = oracle->shared_count;
+    struct oracle_request request = {
+        .operation = ORACLE_SHARE, .chunks = number, .bytes = arena->chunk_bytes[number]};
     char buf[256];
     int fd = -1;
+    cu_result result = arena_export(arena, number, &fd);
 
-    oracle->shared_count = count;
-    if (count < arena->chunk_count) {
-        cu_result result = arena_export(arena, count, &fd);
-        if (result != CU_OK) {
-            return err_set(
-                err, ERR_UNSUPPORTED,
-                "the GPU's memory cannot be shared between two processes (%s): measuring "
-                "needs that",
-                driver_error(&gpu->driver, result, buf));
-        }
-        request.bytes = arena->chunk_bytes[count];
+    if (result != CU_OK) {
+        return err_set(err, ERR_UNSUPPORTED,
+                       "the GPU's memory cannot be shared between two processes (%s): measuring "
+                       "needs that",
+                       driver_error(&gpu->driver, result, buf));
     }
     struct oracle_reply reply;
     int rc = ask(oracle, &request, fd, &reply, err);
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (rc == 0 && fd >= 0) {
-        oracle->shared[oracle->shared_count++] = arena->chunk_serial[count];
+    close(fd);
+    if (rc == 0) {
+        oracle->shared[oracle->shared_count++] = arena->chunk_serial[number];
     }
     return rc;
 }
@@ -225,19 +240,19 @@ static int share_chunk(struct oracle *oracle, const struct gpu *gpu, size_t coun
 // Has the oracle map what the arena consists of now.
 static int share(struct oracle *oracle, const struct gpu *gpu, struct err *err)
 {
-    const struct arena *arena = &gpu->open;
-    size_t same = 0;
-    int rc = 0;
+    int rc = leave_trimmed(oracle, gpu, err);
 
-    while (same < oracle->shared_count && same < arena->chunk_count &&
-           oracle->shared[same] == arena->chunk_serial[same]) {
-        same++;
-    }
-    while (rc == 0 && (same < oracle->shared_count || same < arena->chunk_count)) {
-        rc = share_chunk(oracle, gpu, same, err);
-        same = oracle->shared_count;
+    while (rc == 0 && oracle->shared_count < gpu->open.chunk_count) {
+        rc = share_chunk(oracle, gpu, err);
     }
     return rc;
+}
+
+int oracle_rest(struct oracle *oracle, const struct gpu *gpu, struct err *err)
+{
+    int rc = oracle->computing ? oracle_ready(oracle, err) : 0;
+
+    return rc == 0 ? leave_trimmed(oracle, gpu, err) : rc;
 }
 
 int oracle_check(struct oracle *oracle, const struct gpu *gpu, const struct input_set *set,
@@ -253,6 +268,7 @@ int oracle_check(struct oracle *oracle, const struct gpu *gpu, const struct inpu
     struct oracle_reply reply;
     rc = ask(oracle, &request, -1, &reply, err);
     if (rc == 0) {
+        oracle->computing = false;
         *ret = reply.answer;
     }
     return rc;

@@ -22,6 +22,7 @@ struct oracle {
     uint64_t shared[ARENA_CHUNKS]; // serials of the open arena's chunks that it has mapped
     size_t shared_count;
     struct digest setup; // of the problem and reference that the process uses
+    bool computing;      // it may be doing what oracle_expect has asked for
 };
 
 // What the comparison of one output has found.
@@ -34,7 +35,8 @@ struct oracle_answer {
 // Forks the oracle for the GPU with this uuid. Must be called before this process has used the
 // driver, because a process that has cannot be forked safely.
 MUST_CHECK int oracle_start(struct oracle *oracle, const char *uuid, struct err *err);
-// Waits until the oracle has its context. Returns its error when it failed to make one.
+// Waits until the oracle has its context, and has done what oracle_expect has asked for. Returns
+// its error when it failed to make one.
 MUST_CHECK int oracle_ready(struct oracle *oracle, struct err *err);
 // Kills and reaps the process. Does nothing for an oracle that was not started.
 void oracle_stop(struct oracle *oracle);
@@ -44,9 +46,11 @@ void oracle_stop(struct oracle *oracle);
 MUST_CHECK int oracle_setup(struct oracle *oracle, const struct bytes *problem,
                             const struct bytes *reference, struct err *err);
 // Has the oracle compute the expected outputs for this input data. Returns at once: the oracle
-// works while the caller goes on. Its failure is reported by the next oracle_check. What there is
-// no room for beside other data of the measurement is left out, and computed when it is checked.
+// works while the caller goes on. What there is no room for beside other data of the measurement,
+// and what fails, is left out: it is computed when it is checked, which reports the failure.
 MUST_CHECK int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err);
+// Has the process use the GPU no more, and keep no memory that gpu->open has given back.
+MUST_CHECK int oracle_rest(struct oracle *oracle, const struct gpu *gpu, struct err *err);
 // Compares output number `tensor`, which lies at `from` in the open arena of gpu, with what is
 // expected for the input data. Nothing may be running that was queued on gpu.
 MUST_CHECK int oracle_check(struct oracle *oracle, const struct gpu *gpu,

@@ -261,13 +261,15 @@ static int run_alone(struct oracle_process *p, struct program *baseline,
 }
 
 // Gives back what a baseline alone has occupied.
-static void give_back(struct gpu *gpu, struct arena *memory, size_t judge_placed)
+static void give_back(struct oracle_process *p, struct arena *memory, size_t judge_placed)
 {
+    struct gpu *gpu = &p->gpu;
+
     arena_rewind(&gpu->judge, judge_placed);
     arena_rewind(&gpu->open, gpu->open_mark);
-    arena_trim(&gpu->open, 0);
+    oracle_process_trim(p, &gpu->open, 0);
     arena_rewind(memory, 0);
-    arena_trim(memory, 0);
+    oracle_process_trim(p, memory, 0);
 }
 
 int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
@@ -278,12 +280,9 @@ int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
     const char *what = NULL;
     char buf[256];
 
-    if (!p->problem) {
-        return err_set(err, ERR_INTERNAL, "the oracle has no problem");
-    }
     struct expected *entry = NULL;
-    int rc = oracle_process_expect(p, &request->set, &entry, err);
-    rc = rc == 0 ? oracle_process_settle(p, err) : rc;
+    int rc = oracle_process_need(p, &request->set, &entry, err);
+
     if (rc != 0) {
         return rc;
     }
@@ -301,6 +300,6 @@ int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
     reply->failed = what;
     (void)snprintf(reply->text, sizeof(reply->text), "%s", what ? what : "");
     program_free(program);
-    give_back(&p->gpu, memory, judge_placed);
+    give_back(p, memory, judge_placed);
     return rc;
 }

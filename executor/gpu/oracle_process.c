@@ -4,9 +4,9 @@
 // references, so all outputs are in one arena, which is filled from its beginning by each
 // measurement, whatever problem the one before was of; those of a timed launch, for which nobody
 // asks twice, lie where those of the one before were. Searches that share the GPU take turns, so
-// the references of several problems stay loaded. A failure of an EXPECT, which has no reply, is
-// kept and becomes the answer of the next CHECK. Nothing of a candidate runs here: when the context
-// breaks, the reference has broken it, and every later request fails.
+// the references of several problems stay loaded. An EXPECT has no reply: what it cannot do, a
+// CHECK of that set tries again, and says why if it cannot either. Nothing of a candidate runs
+// here: when the context breaks, the reference has broken it, and every later CHECK fails.
 #include "executor/gpu/oracle_process.h"
 #include "executor/measurement.h"
 #include "executor/sandbox/fd_message.h"
@@ -22,16 +22,22 @@
 
 // ---- the cache ----
 
-// Forgets all outputs, when none is being computed any more. Their memory stays.
-static void forget(struct oracle_process *p)
+void oracle_process_trim(struct oracle_process *p, struct arena *arena, size_t bytes)
 {
-    struct err why = ERR_INIT;
-
-    if (oracle_process_settle(p, &why) != 0 && p->failure.code == ERR_NONE) {
-        p->failure = why;
+    if (!p->gpu.hung) {
+        arena_trim(arena, bytes);
     }
+}
+
+// Forgets all outputs, when none is being computed any more. Their memory stays. Returns the error
+// of computing them.
+static int forget(struct oracle_process *p, struct err *err)
+{
+    int rc = oracle_process_settle(p, err);
+
     p->cache_count = 0;
     arena_rewind(&p->outputs, 0);
+    return rc;
 }
 
 static bool same_set(const struct input_set *a, const struct input_set *b)
@@ -99,18 +105,31 @@ static bool is_done_with(const struct oracle_process *p, const struct input_set 
 }
 
 // Makes an entry with room for the outputs of the set. What is of the same measurement may have to
-// be computed again when the cache is full. A single entry may be larger than the cache.
+// be computed again when the cache is full. A single entry may be larger than the cache. Without
+// memory for it the other entries stay.
 static int make_entry(struct oracle_process *p, const struct input_set *set,
                       const struct tensor_sizes *sizes, struct expected **ret, struct err *err)
 {
+    int rc = 0;
+
     if (is_done_with(p, set) || is_full(p)) {
-        forget(p);
-        arena_trim(&p->outputs, p->outputs_most);
+        rc = forget(p, err);
+        oracle_process_trim(p, &p->outputs, p->outputs_most);
     }
-    struct expected *entry = &p->cache[p->cache_count++];
+    if (rc != 0) {
+        return rc;
+    }
+    size_t placed = p->outputs.placed;
+    struct expected *entry = &p->cache[p->cache_count];
     *entry = (struct expected){.set = *set};
+    rc = place(p, entry, sizes, err);
+    if (rc != 0) {
+        arena_rewind(&p->outputs, placed);
+        return rc;
+    }
+    p->cache_count++;
     *ret = entry;
-    return place(p, entry, sizes, err);
+    return 0;
 }
 
 // Computes the outputs of a set that is not in the cache.
@@ -126,7 +145,6 @@ static int add(struct oracle_process *p, const struct input_set *set, struct exp
     struct expected *entry = take_over(p, set);
     rc = entry ? 0 : make_entry(p, set, &sizes, &entry, err);
     if (rc != 0) {
-        forget(p); // the entry has no complete place for its outputs
         return rc;
     }
     entry->set = *set;
@@ -135,54 +153,68 @@ static int add(struct oracle_process *p, const struct input_set *set, struct exp
     if (rc != 0) {
         struct err why = ERR_INIT;
 
-        // A fault of the run before is reported by whichever call comes next.
+        // A fault of a run before is reported by whichever call comes next.
         if (oracle_process_settle(p, &why) != 0) {
             *err = why;
         }
-        return rc < 0 ? rc : ERR_INVALID;
+        return rc;
     }
     entry->complete = true;
     *ret = entry;
     return 0;
 }
 
-int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
-                          struct expected **ret, struct err *err)
+// Finds the expected outputs of the set in the cache, or queues computing them.
+static int have(struct oracle_process *p, const struct input_set *set, struct expected **ret,
+                struct err *err)
 {
     if (!p->problem) {
         return err_set(err, ERR_INTERNAL, "the oracle has no problem");
     }
+    if (p->gpu.hung || p->gpu.broken) {
+        return oracle_process_settle(p, err);
+    }
     *ret = find(p, set);
     return *ret ? 0 : add(p, set, ret, err);
+}
+
+int oracle_process_need(struct oracle_process *p, const struct input_set *set,
+                        struct expected **ret, struct err *err)
+{
+    struct err why = ERR_INIT;
+    int rc = have(p, set, ret, &why);
+
+    if (rc == ERR_LIMIT) { // there may be room without the others
+        why = (struct err)ERR_INIT;
+        rc = forget(p, &why);
+        oracle_process_trim(p, &p->outputs, 0);
+        rc = rc == 0 ? have(p, set, ret, &why) : rc;
+    }
+    rc = rc == 0 ? oracle_process_settle(p, &why) : rc;
+    if (rc != 0) {
+        *err = why;
+    }
+    return rc;
 }
 
 // ---- requests ----
 
 static void expect(struct oracle_process *p, const struct oracle_request *request)
 {
-    struct expected *ignored;
-    struct err why = ERR_INIT;
+    struct expected *entry;
+    struct err ignored = ERR_INIT;
 
-    if (p->failure.code != ERR_NONE || (is_full(p) && !is_done_with(p, &request->set))) {
-        return;
-    }
-    int rc = oracle_process_expect(p, &request->set, &ignored, &why);
-    if (rc != 0 && rc != ERR_LIMIT) { // without memory for it now there may be some in its turn
-        p->failure = why;
+    if (!is_full(p) || is_done_with(p, &request->set)) {
+        (void)!have(p, &request->set, &entry, &ignored);
     }
 }
 
 static int check(struct oracle_process *p, const struct oracle_request *request,
                  struct oracle_answer *ret, struct err *err)
 {
-    if (p->failure.code != ERR_NONE) {
-        *err = p->failure;
-        p->failure = (struct err)ERR_INIT;
-        return (int)err->code;
-    }
     struct expected *entry = NULL;
-    int rc = oracle_process_expect(p, &request->set, &entry, err);
-    rc = rc == 0 ? oracle_process_settle(p, err) : rc;
+    int rc = oracle_process_need(p, &request->set, &entry, err);
+
     return rc == 0 ? oracle_process_compare(p, request, entry, ret, err) : rc;
 }
 
@@ -208,17 +240,12 @@ static int take_shared(struct oracle_process *p, const struct oracle_request *re
                                      driver_error(&p->gpu.driver, result, buf));
 }
 
-static void give_back(struct arena *arena, size_t placed)
-{
-    arena_rewind(arena, placed);
-    arena_trim(arena, 0);
-}
-
 // Nothing is in use any more, and nothing expected.
 static void leave_setup(struct oracle_process *p)
 {
-    forget(p);
-    p->failure = (struct err)ERR_INIT;
+    struct err ignored = ERR_INIT; // nobody has checked anything with what fails
+
+    (void)!forget(p, &ignored);
     p->problem = NULL;
     p->reference = NULL;
 }
@@ -236,8 +263,10 @@ static void drop_setups(struct oracle_process *p)
         struct program *reference = p->setup[i].reference;
 
         if (reference && reference->memory) { // which may be much
-            give_back(&p->gpu.open, p->gpu.open_mark);
-            give_back(reference->memory, 0);
+            arena_rewind(&p->gpu.open, p->gpu.open_mark);
+            oracle_process_trim(p, &p->gpu.open, 0);
+            arena_rewind(reference->memory, 0);
+            oracle_process_trim(p, reference->memory, 0);
         }
         program_free(reference);
         problem_free(p->setup[i].problem);
@@ -337,6 +366,7 @@ static bool serve(struct oracle_process *p)
     int rc = 0;
     switch (request.operation) {
     case ORACLE_READY:
+        (void)!oracle_process_settle(p, &err); // which is told when something is checked
         break;
     case ORACLE_USE:
         reply.loaded = find_setup(p, &request.setup);
@@ -403,7 +433,6 @@ void oracle_main(const char *uuid, int socket)
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     p->socket = socket;
-    p->failure = (struct err)ERR_INIT;
     struct err err = ERR_INIT;
     gpu_use_one_queue();
     int rc = open_arenas(p, uuid, &err);

@@ -42,20 +42,23 @@ struct oracle_process {
     size_t outputs_most;  // bytes beyond which no more are placed in it
     struct expected cache[CACHE_ENTRIES_MAX];
     size_t cache_count; // entries in use
-    bool computing;     // a reference that nobody has waited for is queued
-    struct err failure; // of an EXPECT that no CHECK has reported yet
+    size_t computing;   // runs of the reference that are queued and nobody has waited for
 };
 
-// Finds the expected outputs of the set in the cache, or queues computing them. The process owns
-// *ret, until other outputs are computed.
-MUST_CHECK int oracle_process_expect(struct oracle_process *p, const struct input_set *set,
-                                     struct expected **ret, struct err *err);
+// Has the expected outputs of the set, and nothing being computed any more. The process owns *ret,
+// until other outputs are computed.
+MUST_CHECK int oracle_process_need(struct oracle_process *p, const struct input_set *set,
+                                   struct expected **ret, struct err *err);
+// Gives back the memory of an arena beyond `bytes` of which nothing is in use; none after a program
+// has not ended, since it may be using it.
+void oracle_process_trim(struct oracle_process *p, struct arena *arena, size_t bytes);
 // Queues running the reference on the set, whose outputs have been placed. ERR_INVALID when it
 // cannot be launched.
 MUST_CHECK int oracle_process_compute(struct oracle_process *p, const struct input_set *set,
                                       const struct tensor_sizes *sizes, struct expected *entry,
                                       struct err *err);
-// Waits for what oracle_process_compute has queued. ERR_INVALID when the reference fails.
+// Waits for what oracle_process_compute has queued. ERR_INVALID when the reference fails, or has
+// failed before, ERR_SYSTEM when the GPU has: the process is of no use any more.
 MUST_CHECK int oracle_process_settle(struct oracle_process *p, struct err *err);
 // Places all tensors in the arena `open`, which must have been rewound, where a measurement has
 // them, and sets tensors->tensor. They are not filled.

@@ -6,7 +6,7 @@
 #include "executor/gpu/oracle_process.h"
 #include "executor/measurement.h"
 
-#define REFERENCE_NS (60 * NS_PER_S) // limit of one run of the reference
+#define REFERENCE_NS (60 * NS_PER_S) // limit for each run of the reference that is queued
 
 int oracle_process_place(struct oracle_process *p, const struct tensor_sizes *sizes,
                          struct guarded_buffer live[static PROBLEM_TENSOR_MAX],
@@ -116,15 +116,19 @@ int oracle_process_settle(struct oracle_process *p, struct err *err)
 {
     char buf[256];
 
-    if (!p->computing) {
-        return 0;
+    if (p->computing > 0 && !p->gpu.hung && !p->gpu.broken) {
+        (void)gpu_wait(&p->gpu, p->computing * REFERENCE_NS);
     }
-    p->computing = false;
-    if (gpu_wait(&p->gpu, REFERENCE_NS) != GPU_DONE) {
-        return err_set(err, ERR_INVALID, "the problem's reference fails: %s",
-                       p->gpu.hung ? "it does not end" : gpu_result_text(&p->gpu, buf));
+    p->computing = 0;
+    if (p->gpu.hung) {
+        return err_set(err, ERR_INVALID, "the problem's reference fails: it does not end");
     }
-    return 0;
+    if (gpu_is_defective(&p->gpu)) {
+        return err_set(err, ERR_SYSTEM, "the GPU has failed: %s", gpu_result_text(&p->gpu, buf));
+    }
+    return p->gpu.broken ? err_set(err, ERR_INVALID, "the problem's reference fails: %s",
+                                   gpu_result_text(&p->gpu, buf))
+                         : 0;
 }
 
 // A recorded one is waited for, because it owns a graph, which the next run makes anew.
@@ -134,9 +138,10 @@ static int run_reference(struct oracle_process *p, const struct input_set *set,
     int rc = queue_reference(p, set, tensors, err);
 
     if (rc != 0) {
-        return err_wrap(err, "the problem's reference");
+        (void)err_wrap(err, "the problem's reference");
+        return rc == PROGRAM_UNFIT ? ERR_INVALID : rc;
     }
-    p->computing = true;
+    p->computing++;
     return p->reference->memory ? oracle_process_settle(p, err) : 0;
 }
 

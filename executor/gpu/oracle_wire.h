@@ -3,14 +3,14 @@
 // oracle_process.h only.
 //
 //   request                   reply
-//   READY                     empty, when the context is there
+//   READY                     empty, when the context is there and nothing is being computed
 //   USE setup                 whether the problem and object of that setup are still loaded; if so
 //                             they are the ones in use
 //   SETUP problem, object     empty, when both are loaded and in use
-//   EXPECT input set          none: it is computed at once, if there is room, and a failure is told
-//                             at the next CHECK
+//   EXPECT input set          none: it is computed at once, if there is room; a failure is told at a
+//                             CHECK
 //   SHARE count, bytes, fd    empty, when the caller's open arena is mapped here as far as it has
-//                             changed: the first chunks stay, and one is added
+//                             changed: the first chunks stay, and one may be added
 //   CHECK input set, tensor   what the comparison has found
 //   ALONE input set, baseline whether the baseline fails where no candidate has ever run
 #ifndef EXECUTOR_GPU_ORACLE_WIRE_H
@@ -38,8 +38,8 @@ struct oracle_request {
     uint64_t tensor;      // CHECK: number of the output
     uint64_t offset;      // CHECK: where the output is in the caller's open arena
     uint64_t chunks;      // SHARE: how many chunks stay
-    uint64_t bytes;       // SHARE: of the chunk that is added. One more byte follows the
-                          // struct, with the descriptor
+    uint64_t bytes;       // SHARE: of the chunk that is added; 0: none is. One more byte
+                          // follows the struct, with the descriptor
     uint64_t problem_len, object_len; // SETUP: the two follow the struct, in this order; ALONE: the
                                       // object follows it
     uint64_t limit_ns;                // ALONE: of the baseline's run

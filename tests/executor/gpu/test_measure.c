@@ -304,57 +304,6 @@ static void a_baseline_that_fails_is_no_verdict(void **state)
     }
 }
 
-static void a_reference_that_fails_is_no_verdict(void **state)
-{
-    struct trial *trial = *state;
-    struct bytes *reference = &trial->plan.reference;
-
-    trial_must_open(trial, "");
-    trial_replace(reference, trial_text("nothing packed"));
-    trial_fails(trial, trial_kernel("fk_scale"), "cuda_object");
-    trial_replace(reference, gpu_object("//@ launch fk_ref_scale grid=(1) block=(64)"
-                                        " args=(x, y, y_scale, n, a) smem=300000\n",
-                                        "fk_ref_scale 8 8 8 4 8"));
-    trial_fails(trial, trial_kernel("fk_scale"),
-                "the problem's reference: fk_ref_scale asks for 300000");
-    trial_replace(reference, gpu_object(TRIAL_REFERENCE, "fk_ref_scale 8 8 8 4 8"));
-    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
-    trial_replace(reference, gpu_object("//@ launch fk_ref_scale grid=(1) block=(64)"
-                                        " args=(x, y, y_scale, 100000 * n, a)\n",
-                                        "fk_ref_scale 8 8 8 4 8"));
-    trial_fails(trial, trial_kernel("fk_scale"),
-                "the problem's reference fails: CUDA_ERROR_ILLEGAL_ADDRESS");
-}
-
-// More problems than the oracle keeps loaded take turns in one process, with the same seed: each is
-// measured against its own reference, and a reference that cannot be used leaves the others alone.
-static void problems_take_turns(void **state)
-{
-    struct trial *trial = *state;
-    struct measure_plan *plan = &trial->plan;
-
-    trial_must_open(trial, "");
-    for (unsigned i = 0; i < 30; i++) {
-        bool scales = i % 2 == 0;
-        char *problem = xasprintf("%s%*s", TRIAL_PROBLEM(TRIAL_CHECK), (int)(i % 10), "");
-
-        trial_replace(&plan->problem, trial_text(problem));
-        trial_replace(&plan->baseline, trial_kernel(scales ? "fk_scale" : "fk_copy"));
-        trial_replace(&plan->reference,
-                      scales ? gpu_object(TRIAL_REFERENCE, "fk_ref_scale 8 8 8 4 8")
-                             : gpu_object("//@ launch fk_ref_copy grid=(1) block=(64)"
-                                          " args=(x, y, y_scale, n)\n",
-                                          "fk_ref_copy 8 8 8 4"));
-        trial_becomes(trial, trial_kernel(scales ? "fk_scale" : "fk_copy"), VERDICT_EQUIVALENT, "",
-                      false);
-        trial_becomes(trial, trial_kernel(scales ? "fk_copy" : "fk_scale"), VERDICT_WRONG, "y[",
-                      false);
-        trial_replace(&plan->reference, trial_text("nothing packed"));
-        trial_fails(trial, trial_kernel("fk_scale"), "cuda_object");
-        free(problem);
-    }
-}
-
 // Memory that a larger problem has left would be looked at again and again.
 static void what_larger_problems_leave_is_given_back(void **state)
 {
@@ -372,32 +321,6 @@ static void what_larger_problems_leave_is_given_back(void **state)
     size_t more = open->mapped;
     trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
     assert_int_equal(open->mapped, more);
-}
-
-// The oracle computes ahead as much as it can keep: not all of many cases, nor all of large ones.
-static void cases_need_not_fit_the_oracle(void **state)
-{
-    static const struct {
-        const char *settings;
-        unsigned count, n;
-    } problems[] = {{"noise=0", 30, 300}, {"noise=0;memory=128M", 8, 100000}};
-    struct trial *trial = *state;
-
-    for (size_t i = 0; i < ARRAY_LEN(problems); i++) {
-        struct strbuf cases = STRBUF_INIT;
-
-        strbuf_adds(&cases, TRIAL_CHECK);
-        for (unsigned k = 1; k < problems[i].count; k++) {
-            strbuf_addf(&cases, ", {\"n\": %u, \"a\": 2}", problems[i].n + k);
-        }
-        char *problem = xasprintf(TRIAL_PROBLEM("%s"), strbuf_text(&cases));
-        trial_must_open(trial, problems[i].settings);
-        trial_replace(&trial->plan.problem, trial_text(problem));
-        trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
-        trial_becomes(trial, trial_kernel("fk_scale_wrong"), VERDICT_WRONG, "y[", false);
-        strbuf_release(&cases);
-        free(problem);
-    }
 }
 
 static void damaged_plans_are_refused(void **state)
@@ -431,10 +354,7 @@ int main(void)
         TEST(a_gpu_that_does_not_compute_measures_nothing),
         TEST(memory_may_end_anywhere),
         TEST(a_baseline_that_fails_is_no_verdict),
-        TEST(a_reference_that_fails_is_no_verdict),
-        TEST(problems_take_turns),
         TEST(what_larger_problems_leave_is_given_back),
-        TEST(cases_need_not_fit_the_oracle),
         TEST(damaged_plans_are_refused),
     };
 #undef TEST

@@ -376,8 +376,7 @@ static void what_a_recorded_reference_does_wrong_blames_no_candidate(void **stat
     } row[] = {
         {of_another_case, "the problem's reference: it was not recorded for this case"},
         {too_small, "the problem's reference: what it gave as y is smaller than that"},
-        {a_fault,
-         "the problem's reference: collecting what the reference computes: CUDA_ERROR_ILLEGAL"},
+        {a_fault, "the problem's reference fails: CUDA_ERROR_ILLEGAL_ADDRESS"},
     };
 
     trial_must_open(trial, "noise=0.2");
