@@ -46,6 +46,13 @@ MUST_CHECK int file_write_fd(int fd, const void *data, size_t len, const char *w
 MUST_CHECK int file_replace(const char *path, const void *data, size_t len, bool durable,
                             struct err *err);
 
+// Writes a file whose name a user has given: follows symbolic links, replaces a regular file as
+// file_replace does, and writes into a device or a fifo, which stays what it is.
+MUST_CHECK int file_write_named(const char *path, const void *data, size_t len, bool durable,
+                                struct err *err);
+// ERR_USAGE when a command would write to the file that it reads, `input`.
+MUST_CHECK int file_check_output(const char *path, const char *input, struct err *err);
+
 // Like file_replace, with the temporary name chosen by the caller. It must be on the same file
 // system and used by this thread alone. A process that is killed leaves the temporary file behind;
 // its removal is the caller's task.

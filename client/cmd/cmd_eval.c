@@ -50,6 +50,7 @@ static int read_run(struct eval *eval, const char *path, struct err *err)
     struct run *run = NULL;
     int rc = run_open_read(&run, path, err);
     session_warn(run ? run_warning(run) : NULL);
+    rc = rc == 0 ? run_need_events(run, err) : rc;
     if (rc != 0) {
         goto out;
     }
@@ -99,7 +100,7 @@ static int write_page(const struct eval_page *page, const char *path, bool quiet
     } else if (strcmp(path, "-") == 0) {
         rc = output_write(html.data, html.len, err);
     } else {
-        rc = file_replace(path, html.data, html.len, false, err);
+        rc = file_write_named(path, html.data, html.len, false, err);
     }
     if (rc == 0 && !quiet && strcmp(path, "-") != 0) {
         printable_printf(stderr, "kcast: wrote %s\n", path);
@@ -132,8 +133,11 @@ static int eval_run(struct session *session, const void *options, char **argumen
     const struct score_options score = {given->risk, (size_t)given->draws, given->seed, was_stopped,
                                         session};
     eval_init(&eval);
-    int rc = is_run(argument[0]) ? read_run(&eval, argument[0], err)
+    int rc = given->output ? file_check_output(given->output, argument[0], err) : 0;
+    if (rc == 0) {
+        rc = is_run(argument[0]) ? read_run(&eval, argument[0], err)
                                  : read_lines(&eval, argument[0], err);
+    }
     if (rc != 0) {
         goto out;
     }

@@ -254,6 +254,7 @@ static int export_of_run(struct session *session, const struct export_options *g
     struct space space;
     int rc = run_open_read(&run, path, err);
     session_warn(run ? run_warning(run) : NULL);
+    rc = rc == 0 ? run_need_events(run, err) : rc;
     if (rc == 0 && strcmp(given->format, "jsonl") == 0) {
         rc = given->events ? export_events(run, path, out, err)
                            : export_candidates(run, path, out, err);
@@ -278,8 +279,11 @@ static int export_any(struct session *session, const void *options, char **argum
     (void)argument_count;
     const struct export_options *given = options;
     struct strbuf out = STRBUF_INIT;
-    int rc = space_is(argument[0]) ? export_of_space(session, given, argument[0], &out, err)
+    int rc = given->output ? file_check_output(given->output, argument[0], err) : 0;
+    if (rc == 0) {
+        rc = space_is(argument[0]) ? export_of_space(session, given, argument[0], &out, err)
                                    : export_of_run(session, given, argument[0], &out, err);
+    }
     if (rc == 0) {
         rc = flush(&out, true, err);
     }

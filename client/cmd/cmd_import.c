@@ -113,7 +113,8 @@ static int import(struct session *session, const void *options, char **argument,
                                 argument[0]));
     }
     struct bytes data;
-    int rc = file_read(&data, argument[1], IMPORT_FILE_MAX, err);
+    int rc = given->output ? file_check_output(given->output, argument[1], err) : 0;
+    rc = rc == 0 ? file_read(&data, argument[1], IMPORT_FILE_MAX, err) : rc;
     if (rc != 0) {
         return err_exit(rc);
     }

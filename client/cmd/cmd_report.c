@@ -52,7 +52,7 @@ static int write_page(const struct strbuf *page, const char *path, bool quiet, s
     if (strcmp(path, "-") == 0) {
         return output_write(page->data, page->len, err);
     }
-    int rc = file_replace(path, page->data, page->len, false, err);
+    int rc = file_write_named(path, page->data, page->len, false, err);
     if (rc == 0 && !quiet) {
         printable_printf(stderr, "kcast: wrote %s\n", path);
     }
@@ -102,8 +102,10 @@ static int report_run(struct session *session, const void *options, char **argum
     char *output = NULL;
     run_state_init(&run_state);
     struct run *run = NULL;
-    int rc = run_open_read(&run, argument[0], err);
+    int rc = given->output ? file_check_output(given->output, argument[0], err) : 0;
+    rc = rc == 0 ? run_open_read(&run, argument[0], err) : rc;
     session_warn(run ? run_warning(run) : NULL);
+    rc = rc == 0 ? run_need_events(run, err) : rc;
     if (rc == 0) {
         rc = run_state_read(&run_state, run, err);
     }

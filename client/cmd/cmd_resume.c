@@ -65,15 +65,9 @@ static int run_resume(struct session *session, const void *own, char **argument,
     int exit_code = EXIT_OK;
     int rc = run_open(&run, argument[0], err);
     session_warn(run ? run_warning(run) : NULL);
+    rc = rc == 0 ? run_need_events(run, err) : rc;
+    rc = rc == 0 ? run_state_read(&run_state, run, err) : rc;
     if (rc != 0) {
-        goto out;
-    }
-    rc = run_state_read(&run_state, run, err);
-    if (rc != 0) {
-        goto out;
-    }
-    if (run_state.last_sequence == 0) {
-        rc = err_set(err, ERR_CORRUPT, "%s holds no events", argument[0]);
         goto out;
     }
     const struct search_observer observer = {event_print, session, run_state.last_sequence};

@@ -203,9 +203,7 @@ static int visit_row(struct run *run, sqlite3_stmt *statement,
     };
     unsigned long long sequence = event.sequence;
     if (sqlite3_column_int(statement, 4) == 0) {
-        return err_set(err, ERR_CORRUPT,
-                       "%s: event %llu is damaged: it is not as it was written, so it is not used",
-                       run->path, sequence);
+        return run_damaged(run, event.sequence, err);
     }
     if (!event.message) {
         return err_set(err, ERR_CORRUPT, "%s: event %llu is of an unknown kind", run->path,

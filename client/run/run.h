@@ -99,12 +99,14 @@ MUST_CHECK int run_create(struct run **ret, const char *path, struct err *err);
 MUST_CHECK int run_create_in_memory(struct run **ret, struct err *err);
 // Opens a run for appending and locks it, so that two clients cannot drive the same run: the second
 // one gets ERR_BUSY. ERR_VERSION for a format that this kcast does not know, and ERR_CORRUPT for a
-// file that is no run, lacks events, or has the write-ahead log of another database; such files are
-// not changed.
+// file that is no run, lacks events or has damaged ones, or has the write-ahead log of another
+// database; such files are not changed.
 MUST_CHECK int run_open(struct run **ret, const char *path, struct err *err);
 // Opens a run for reading, also while another process appends to it. Errors as run_open; which
 // events are missing or damaged is said by run_replay.
 MUST_CHECK int run_open_read(struct run **ret, const char *path, struct err *err);
+// ERR_CORRUPT when nothing is recorded in the run.
+MUST_CHECK int run_need_events(const struct run *run, struct err *err);
 // A sentence about what may be missing from the run because its write-ahead log was damaged when it
 // was opened; NULL when all is well. It is the run's.
 const char *run_warning(const struct run *run);

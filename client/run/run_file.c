@@ -195,6 +195,19 @@ out:
     return rc;
 }
 
+// Begins a log. Setting the version, although it is as it was, puts the first page into it, which
+// says whose log it is.
+static int begin_log(struct run *run, const char *doing, struct err *err)
+{
+    char *sql =
+        xasprintf("PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL; PRAGMA user_version=%d",
+                  run->has_digests ? RUN_FORMAT : RUN_FORMAT_OLD);
+    int rc = run_execute(run, sql, doing, err);
+
+    free(sql);
+    return rc;
+}
+
 int run_create(struct run **ret, const char *path, struct err *err)
 {
     struct run *run = NULL;
@@ -202,12 +215,13 @@ int run_create(struct run **ret, const char *path, struct err *err)
     if (rc != 0) {
         return rc;
     }
+    char *identity = wal_identity();
     char *sql =
-        xasprintf("BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s COMMIT",
-                  RUN_APPLICATION_ID, RUN_FORMAT, schema);
+        xasprintf("BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s %s COMMIT",
+                  RUN_APPLICATION_ID, RUN_FORMAT, schema, identity);
     rc = run_execute(run, sql, "creating", err);
     if (rc == 0) {
-        rc = run_execute(run, "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL", "creating", err);
+        rc = begin_log(run, "creating", err);
     }
     if (rc != 0) {
         run_close(run);
@@ -216,6 +230,7 @@ int run_create(struct run **ret, const char *path, struct err *err)
         *ret = run;
     }
     free(sql);
+    free(identity);
     return rc;
 }
 
@@ -293,12 +308,45 @@ static int add_digests(struct run *run, struct err *err)
     return rc; // run_close takes back what is not committed
 }
 
+int run_damaged(const struct run *run, uint64_t sequence, struct err *err)
+{
+    return err_set(err, ERR_CORRUPT,
+                   "%s: event %llu is damaged: it is not as it was written, so it is not used",
+                   run->path, (unsigned long long)sequence);
+}
+
+// Checks that all events are as they were written.
+static int check_events(struct run *run, struct err *err)
+{
+    uint64_t first = 0;
+
+    if (!run->has_digests) {
+        return 0;
+    }
+    int rc = query_u64(run,
+                       "SELECT coalesce(min(sequence), 0) FROM event"
+                       " WHERE digest IS NOT " RUN_EVENT_DIGEST,
+                       &first, err);
+    return rc == 0 && first > 0 ? run_damaged(run, first, err) : rc;
+}
+
+int run_need_events(const struct run *run, struct err *err)
+{
+    return run->last > 0
+               ? 0
+               : err_set(err, ERR_CORRUPT,
+                         "%s holds no events; if it was copied while its search ran, or after that "
+                         "was killed, copy %s-wal as well",
+                         run->path, run->path);
+}
+
 int run_open(struct run **ret, const char *path, struct err *err)
 {
     struct run *run = NULL;
-    // A reader checks the format first, because a file of another version must not be changed, not
-    // even its journal mode.
+    // A reader looks first, because a file that is damaged or of another version must not be
+    // changed, not even its journal mode.
     int rc = run_open_read(&run, path, err);
+    rc = rc == 0 ? check_events(run, err) : rc;
     run_close(run);
     run = NULL;
     if (rc != 0) {
@@ -312,7 +360,7 @@ int run_open(struct run **ret, const char *path, struct err *err)
     if (rc != 0) {
         goto out;
     }
-    rc = run_execute(run, "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL", "opening", err);
+    rc = begin_log(run, "opening", err);
     if (rc == 0 && !run->has_digests) {
         rc = add_digests(run, err);
     }

@@ -21,6 +21,8 @@ struct run {
 };
 
 // Turns the last failure of the database into an error. doing names what was attempted.
+// ERR_CORRUPT with a sentence about this event.
+MUST_CHECK int run_damaged(const struct run *run, uint64_t sequence, struct err *err);
 MUST_CHECK int run_fail(const struct run *run, const char *doing, struct err *err);
 // Executes SQL that returns no rows.
 MUST_CHECK int run_execute(struct run *run, const char *sql, const char *doing, struct err *err);

@@ -284,7 +284,7 @@ int space_write(const struct space *space, const char *path, struct err *err)
         }
     }
     if (rc == 0) {
-        rc = file_replace(path, packed.data, packed.len, true, err);
+        rc = file_write_named(path, packed.data, packed.len, true, err);
     }
     strbuf_release(&data);
     strbuf_release(&packed);

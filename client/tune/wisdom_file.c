@@ -81,7 +81,7 @@ int wisdom_merge_take(const char *path, struct wisdom_entry *entry, bool *ret_ke
                        "%s: it would be larger than 64 MiB; begin another "
                        "file",
                        path)
-             : file_replace(path, strbuf_text(&text), text.len, true, err);
+             : file_write_named(path, strbuf_text(&text), text.len, true, err);
 out:
     if (fd >= 0) {
         close(fd);

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +32,9 @@
 #define PAGE_MAX 65536U
 #define MAGIC 0x377f0682U // the last bit says that checksums are of big-endian words
 #define VERSION 3007000U
-#define LOOKS 3 // at a log that somebody is writing to
+#define SCHEMA_VERSION_AT 40U
+#define SCHEMA_CHANGES 1000U // more than there are between a database and its log
+#define LOOKS 3              // at a log that somebody is writing to
 
 // Reads len bytes at an offset. Returns how many there are; fewer at the end and on errors.
 struct source {
@@ -103,13 +106,22 @@ static bool check_header(struct look *look)
            is_page_size(big(header + 8)) && same_checksum(sum, header + 24);
 }
 
+// SQLite counts changes of the schema from the number that wal_identity has set. Databases of
+// before, which have none, all have a small one.
+static bool same_identity(const unsigned char *page, const unsigned char *own)
+{
+    uint32_t differ = big(page + SCHEMA_VERSION_AT) - big(own + SCHEMA_VERSION_AT);
+
+    return differ < SCHEMA_CHANGES || -differ < SCHEMA_CHANGES;
+}
+
 // The log's copy of the database's first page says whose log it is.
 static bool is_foreign_page(const struct look *look, const unsigned char *page)
 {
     const unsigned char *own = look->database;
 
-    return look->has_database &&
-           (memcmp(page, own, 16) != 0 || memcmp(page + 68, own + 68, 4) != 0);
+    return look->has_database && (memcmp(page, own, 16) != 0 ||
+                                  memcmp(page + 68, own + 68, 4) != 0 || !same_identity(page, own));
 }
 
 // Goes through the frames. `frame` has room for the largest one.
@@ -225,6 +237,15 @@ static void examine(struct look *look, const char *path, struct wal_report *ret)
     if (ret->state == WAL_DAMAGED || ret->state == WAL_FOREIGN) {
         say(ret, look, path);
     }
+}
+
+char *wal_identity(void)
+{
+    uint32_t number = 0;
+
+    // Without a number the log is as hard to tell from others as it was before there were any.
+    (void)!getrandom(&number, sizeof(number), 0);
+    return xasprintf("PRAGMA schema_version = %u;", number >> 1);
 }
 
 // ---- in memory ----

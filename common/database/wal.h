@@ -34,6 +34,9 @@ struct wal_bytes {
     size_t log_len;
 };
 
+// Returns SQL that gives a database that is new, and has no log yet, a number of its own, by which
+// its log is told from those of others of its kind. The caller frees it.
+char *wal_identity(void);
 // Looks at the log of the database at this path, "<path>-wal". ERR_SYSTEM when one of the files is
 // there and cannot be read.
 MUST_CHECK int wal_examine(struct wal_report *ret, const char *path, struct err *err);

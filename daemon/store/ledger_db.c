@@ -148,7 +148,8 @@ static int set_up(sqlite3 *db, uint64_t page_max, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    char *mark = xasprintf("PRAGMA application_id = %d", LEDGER_APPLICATION_ID);
+    char *identity = wal_identity();
+    char *mark = xasprintf("PRAGMA application_id = %d; %s", LEDGER_APPLICATION_ID, identity);
     char *limit = xasprintf("PRAGMA max_page_count = %llu", (unsigned long long)page_max);
     const char *const texts[] = {version == 0 ? mark : NULL, "PRAGMA journal_mode = WAL",
                                  "PRAGMA synchronous = FULL"};
@@ -161,6 +162,7 @@ static int set_up(sqlite3 *db, uint64_t page_max, struct err *err)
     }
     free(limit);
     free(mark);
+    free(identity);
     return rc;
 }
 

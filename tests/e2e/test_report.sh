@@ -64,6 +64,23 @@ run 0 "$kcast" export a.run --events
 says out '"kind":"started"'
 says out '"kind":"finished"'
 
+# ---- what would be lost ----
+cp a.run own.run
+ln -s own.run link.run
+run 2 "$kcast" report own.run -o own.run
+says err 'own.run is the file that is read; write to another one'
+run 2 "$kcast" export own.run --format space -o link.run
+run 2 "$kcast" eval own.run -o own.run
+cmp -s a.run own.run || complain 'the run has changed'
+echo '{}' >cache.json
+run 2 "$kcast" import kernel-tuner cache.json -o cache.json
+mkfifo pipe
+cat pipe >page &
+run 0 "$kcast" report a.run -o pipe
+wait $!
+says page '</html>'
+[ -p pipe ] || complain 'the fifo is none any more'
+
 # ---- what is no run ----
 echo nothing >b.run
 run 3 "$kcast" report b.run

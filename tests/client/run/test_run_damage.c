@@ -332,8 +332,69 @@ static void the_log_of_another_run_file_is_refused(void **state)
     write_log(f, &log);
     assert_int_equal(unlink(f->path), 0);
     assert_int_equal(run_create(&run, f->path, &err), ERR_CORRUPT);
-    assert_non_null(strstr(err.text, "-wal has 3 of its transactions"));
+    assert_non_null(strstr(err.text, "-wal has 4 of its transactions"));
     assert_false(file_exists(f->path)); // and nothing was begun
+    bytes_clear(&log);
+}
+
+static void assert_unchanged(const struct fixture *f)
+{
+    struct bytes now = {0};
+
+    assert_int_equal(file_read(&now, f->path, 1 << 20, NULL), 0);
+    assert_int_equal(now.len, f->bytes.len);
+    assert_memory_equal(now.data, f->bytes.data, now.len);
+    bytes_clear(&now);
+}
+
+// A killed search has left its log beside a name that a whole run was copied to.
+static void the_log_of_another_run_is_not_applied(void **state)
+{
+    struct fixture *f = *state;
+    struct bytes log = {0};
+    struct run *run = NULL;
+    struct err err = ERR_INIT;
+
+    leave_log(f, &log);
+    assert_int_equal(unlink(f->path), 0);
+    bytes_clear(&f->bytes);
+    write_run(f);
+    write_log(f, &log);
+    assert_int_equal(run_open_read(&run, f->path, &err), ERR_CORRUPT);
+    assert_non_null(strstr(err.text, "the write-ahead log of another database"));
+    assert_int_equal(run_open(&run, f->path, NULL), ERR_CORRUPT);
+    assert_unchanged(f);
+    bytes_clear(&log);
+}
+
+static void a_damaged_run_is_not_gone_on_with(void **state)
+{
+    struct fixture *f = *state;
+    struct run *run = NULL;
+    struct err err = ERR_INIT;
+
+    write_run(f);
+    change_file(f, "UPDATE event SET at = at + 1 WHERE sequence = 2");
+    bytes_clear(&f->bytes);
+    assert_int_equal(file_read(&f->bytes, f->path, 1 << 20, NULL), 0);
+    assert_int_equal(run_open(&run, f->path, &err), ERR_CORRUPT);
+    assert_non_null(strstr(err.text, "event 2 is damaged"));
+    assert_unchanged(f);
+}
+
+// What a copy without the log has of a search that was killed.
+static void a_run_without_its_log_says_so(void **state)
+{
+    struct fixture *f = *state;
+    struct bytes log = {0};
+    struct run *run = NULL;
+    struct err err = ERR_INIT;
+
+    leave_log(f, &log);
+    assert_int_equal(run_open_read(&run, f->path, NULL), 0);
+    assert_int_equal(run_need_events(run, &err), ERR_CORRUPT);
+    assert_non_null(strstr(err.text, "a.run-wal as well"));
+    run_close(run);
     bytes_clear(&log);
 }
 
@@ -351,6 +412,9 @@ int main(void)
         TEST(a_table_that_is_not_there_is_told),
         TEST(what_a_damaged_log_loses_is_told),
         TEST(the_log_of_another_run_file_is_refused),
+        TEST(the_log_of_another_run_is_not_applied),
+        TEST(a_damaged_run_is_not_gone_on_with),
+        TEST(a_run_without_its_log_says_so),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
