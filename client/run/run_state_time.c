@@ -32,8 +32,9 @@ static void add_session(struct run_state *run_state, double at)
 {
     double from = run_state->session.began_at;
     bool recorded = from > 0; // false for NaN
-    if (run_state->sessions > 1 && from < run_state->last_at) {
-        from = run_state->last_at; // the clock has jumped: this time was counted before
+    size_t windows = run_state->window_count;
+    if (windows > 0 && from < run_state->window[windows - 1].to) {
+        from = run_state->window[windows - 1].to; // the clock has jumped: this was counted before
     }
     if (!(recorded && from < at)) {
         from = at;
@@ -50,7 +51,8 @@ void run_state_add_time(struct run_state *run_state, enum run_event_kind kind, d
         add_session(run_state, at);
         return;
     }
-    if (run_state->last_sequence == 0 || !(at > run_state->last_at)) {
+    // What is given to a search that has ended comes after a pause, and before its next session.
+    if (run_state->last_sequence == 0 || !(at > run_state->last_at) || kind == RUN_EXTENDED) {
         return;
     }
     struct run_state_window *window =

@@ -195,6 +195,23 @@ static void what_overlaps_goes_to_the_first_part(void **state)
     assert_complete(60);
 }
 
+// What is given to a search that has ended belongs to its next session, which began before.
+static void a_pause_before_more_is_given_does_not_count(void **state)
+{
+    (void)state;
+    started(1001);
+    session(1000, 1003);
+    struct run_finished end = {.reason = xstrdup("done")};
+    apply(1010, RUN_FINISHED, &end);
+    struct run_extended more = {.candidates_max = 9, .budget_seconds = NAN, .target = NAN};
+    apply(5001, RUN_EXTENDED, &more);
+    session(5000, 5002);
+    proposed(5006, 1);
+    assert_part(WALL_START_UP, 3 + 2);
+    assert_part(WALL_PROPOSING, 7 + 4);
+    assert_complete(16);
+}
+
 // The daemon works on while no client is there. The pause is no time at work.
 static void sessions_add_up(void **state)
 {
@@ -344,6 +361,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(each_part_has_its_time),
         TEST(what_overlaps_goes_to_the_first_part),
+        TEST(a_pause_before_more_is_given_does_not_count),
         TEST(sessions_add_up),
         TEST(sessions_of_an_older_kcast_are_not_recorded),
         TEST(a_clock_that_jumps_back_loses_nothing_that_was_counted),
