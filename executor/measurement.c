@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#define LONGEST_LAUNCHES 6 // verification may take as long as so many, beside the time for timing
+
 int measurement_init(struct measurement *measurement, const struct measure_plan *plan,
                      uint64_t rng_stream, struct err *err)
 {
@@ -34,4 +36,20 @@ int measurement_stop(struct measurement *measurement, enum verdict verdict, cons
         measurement->reason = strbuf_detach(&text);
     }
     return MEASURE_STOP;
+}
+
+int measurement_add_launch(struct measurement *measurement, uint64_t start_ns,
+                           const char *case_name)
+{
+    const struct measure_plan *plan = measurement->plan;
+    double limit = LONGEST_LAUNCHES * plan->launch_seconds + plan->max_seconds;
+
+    measurement->launched_seconds += seconds_since(start_ns);
+    return measurement->launched_seconds > limit
+               ? measurement_stop(
+                     measurement, VERDICT_TIMEOUT,
+                     "its launches have taken more than %.3g seconds in all, up to one "
+                     "for %s",
+                     limit, case_name)
+               : 0;
 }

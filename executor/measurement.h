@@ -41,6 +41,7 @@ struct measurement {
     uint64_t checks;
     double max_error, error_bound; // worst error of the candidate and its bound; NaN: none compared
     double overhead_ns;            // duration of an empty launch; 0: not known
+    double launched_seconds;       // that launches of the candidate have taken in all
     struct accounts seconds;       // by phase; NaN: the phase was not reached
 };
 
@@ -53,6 +54,12 @@ void measurement_release(struct measurement *measurement);
 // Sets verdict and reason unless they are set already. Returns MEASURE_STOP.
 int measurement_stop(struct measurement *measurement, enum verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+// Adds a launch of the candidate that began at start_ns and has ended now. MEASURE_STOP when all of
+// them have taken so long that verification and timing would not end in any useful time, although
+// none has exceeded its limit.
+int measurement_add_launch(struct measurement *measurement, uint64_t start_ns,
+                           const char *case_name);
 
 // Returns the seconds since a reading of the system clock.
 static inline double seconds_since(uint64_t start_ns)

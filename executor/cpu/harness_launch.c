@@ -176,6 +176,7 @@ int harness_launch(struct harness *harness, enum arm_index arm, struct case_data
     if (rc != 0) {
         return rc;
     }
+    uint64_t start = clock_now_ns(&clock_system);
     enum launch_outcome outcome =
         runner_process_launch(&harness->runner[arm], CONTROL_CALL, data->of->shape->i,
                               data->of->shape->f, harness->launch_limit_ns, time);
@@ -191,6 +192,9 @@ int harness_launch(struct harness *harness, enum arm_index arm, struct case_data
     } else {
         keep_outputs(harness, arm, data, number);
         rc = check_memory(harness, arm, data, err);
+    }
+    if (rc == 0 && arm == ARM_CANDIDATE) {
+        rc = measurement_add_launch(harness->measurement, start, data->of->name);
     }
     return rc != 0 && arm == ARM_BASELINE ? harness_baseline_failed(harness, data, number, rc, err)
                                           : rc;

@@ -16,7 +16,9 @@ static const char *signal_meaning(int number)
     case SIGBUS:
         return "SIGBUS (bad memory access)";
     case SIGFPE:
-        return "SIGFPE (integer division by zero or overflow)";
+        return "SIGFPE (division by zero or overflow of integers, or a floating-point exception "
+               "that "
+               "it has unmasked)";
     case SIGILL:
         return "SIGILL (illegal instruction)";
     case SIGTRAP:
@@ -97,8 +99,8 @@ static char *describe_child(const struct runner_process *runner, uint32_t *ret_v
         *ret_verdict = VERDICT_REJECTED;
         // The handler that would have had the number did not run. fork blocks all signals around
         // its call since glibc 2.41.
-        return xasprintf("the %s called clone, or another one while signals were blocked, a system "
-                         "call that candidates may not use",
+        return xasprintf("the %s called clone, or another one of the 32-bit or x32 kind or while "
+                         "signals were blocked, a system call that candidates may not use",
                          runner->name);
     }
     char *did = describe_status(runner->status);

@@ -317,7 +317,7 @@ enum launch_outcome runner_process_renew(struct runner_process *runner, uint64_t
     if (runner->pid == 0 || !runner->loaded) {
         return LAUNCH_DIED;
     }
-    memset(runner->control, 0, sizeof(*runner->control));
+    memset((unsigned char *)runner->control, 0, (size_t)sysconf(_SC_PAGESIZE)); // all of the page
     struct runner_request request = {.hello = runner_next_nonce(runner)};
     struct runner_deadline deadline = runner_deadline_begin(runner->pid_clock, limit_ns);
     struct runner_message message;

@@ -387,6 +387,7 @@ static int handed_over_launch(struct gpu_harness *harness, const struct gpu_case
 static int run_sealed(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
                       uint64_t content, bool timed, const struct gpu_zones *zones, struct err *err)
 {
+    uint64_t start = clock_now_ns(&clock_system);
     int rc = gpu_seal(harness->gpu, true, err);
 
     if (rc != 0) {
@@ -404,6 +405,9 @@ static int run_sealed(struct gpu_harness *harness, const struct gpu_case *data, 
         rc = await(harness, data, arm, content, limit_ns(harness, data, arm, timed), err);
     } else if (rc < 0 && harness->gpu->broken) {
         rc = fault(harness, data, arm, content, err);
+    }
+    if (rc == 0 && arm == ARM_CANDIDATE) {
+        rc = measurement_add_launch(harness->measurement, start, data->of->name);
     }
     struct err why = ERR_INIT;
     int opened = harness->must_restore ? gpu_seal(harness->gpu, false, &why) : 0;

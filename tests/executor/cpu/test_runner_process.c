@@ -13,7 +13,11 @@ static void check_state(const struct fixture *fixture, bool off)
     struct scene scene;
 
     start_scene(fixture, &scene, off);
+    volatile unsigned char *last =
+        (volatile unsigned char *)scene.runner.control + sysconf(_SC_PAGESIZE) - 1;
     for (int child = 0; child < 3; child++) {
+        assert_int_equal(*last, 0); // of the page that the child can write to
+        *last = 1;
         assert_int_equal(act(&scene, ACT_STATE, LIMIT_NS, NULL), LAUNCH_DONE);
         for (size_t place = 0; place < ACTS_PLACES; place++) {
             assert_int_equal(answers(&scene)[place], 0);
