@@ -35,8 +35,8 @@ static const struct option_row rows[] = {
      "of a template: the value of one of its parameters, each in an option of its own; of another "
      "source: a #define line before it"},
     {"launches", 0, OPTION_U64, offsetof(struct measure_options, launches), "N", "0", 0, 512, NULL,
-     "time at most N launches of a candidate per benchmark case; 0: until it is decided, 512 at "
-     "most"},
+     "time at most N launches of a candidate per benchmark case, but no fewer than 16; 0: until it "
+     "is decided, 512 at most"},
     {"class", 0, OPTION_CHOICE, offsetof(struct measure_options, queue_class), "CLASS",
      "interactive", 0, 0, QUEUE_CLASS_CHOICES,
      "interactive jobs go first while they are short, scavenge ones when nothing else waits"},

@@ -58,7 +58,7 @@ int daemon_pool_read_blob(void *owner, const struct digest *digest, struct bytes
     }
     return daemon_pool->read
                ? daemon_pool->read(daemon_pool->read_owner, digest, ret, err)
-               : err_set(err, ERR_INTERNAL, "a daemon asks for bytes that nobody has");
+               : err_set(err, ERR_PROTOCOL, "a daemon asks for bytes that nobody has");
 }
 
 void daemon_pool_add_blob(struct daemon_pool *daemon_pool, const void *data, size_t len,

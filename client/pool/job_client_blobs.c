@@ -109,7 +109,7 @@ void job_client_send_blobs(struct job_client *job_client)
         if (!blob->data.data &&
             (!job_client->read ||
              job_client->read(job_client->read_owner, &blob->digest, &own, &error) != 0)) {
-            err_set(&error, ERR_INTERNAL, "the daemon asks for bytes that nobody has");
+            err_set(&error, ERR_PROTOCOL, "the daemon asks for bytes that nobody has");
             job_client_give_up(job_client, &error);
             return;
         }

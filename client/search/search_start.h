@@ -99,7 +99,7 @@ static inline double search_confidence(const struct search_options *options)
         SEARCH_ROW(base, "hard-budget", 0, OPTION_DURATION, hard_ns, "TIME", NULL, 0, 0, NULL,     \
                    "device time that a daemon gives the search and no more, resumed or not"),      \
         SEARCH_ROW(                                                                                \
-            base, "weight", 'w', OPTION_F64, weight, "W", NULL, 0, 100, NULL,                      \
+            base, "weight", 'w', OPTION_F64, weight, "W", NULL, 0.01, 100, NULL,                   \
             "share of the devices in relation to your other searches, 0.01 to 100; default: 1"),   \
         SEARCH_ROW(base, "class", 0, OPTION_CHOICE, queue_class, "CLASS", "normal", 0, 0,          \
                    QUEUE_CLASS_CHOICES,                                                            \
@@ -110,7 +110,8 @@ static inline double search_confidence(const struct search_options *options)
         SEARCH_ROW(base, "candidates", 'n', OPTION_U64, candidates, "N", "600", 0, 0, NULL,        \
                    "consider at most N candidates; 0: all there are"),                             \
         SEARCH_ROW(base, "max-time", 0, OPTION_DURATION, max_time_ns, "TIME", NULL, 0, 0, NULL,    \
-                   "stop after so much time in all"),                                              \
+                   "begin nothing more after so much time in all; what is under way then is "      \
+                   "finished"),                                                                    \
         SEARCH_ROW(base, "target", 0, OPTION_F64, target, "X", NULL, RUN_TARGET_LEAST,             \
                    RUN_TARGET_MOST, NULL,                                                          \
                    "stop when a record is X times as fast as the baseline; what is under way "     \
@@ -118,8 +119,8 @@ static inline double search_confidence(const struct search_options *options)
         SEARCH_ROW(base, "seed", 's', OPTION_TEXT, seed, "N", NULL, 0, 0, NULL,                    \
                    "of all random choices; default: drawn"),                                       \
         SEARCH_ROW(base, "play-off", 0, OPTION_U64, play_off, "N", "5", 0, PLAY_OFF_MAX, NULL,     \
-                   "at the end measure the N best against each other, for up to a twentieth of "   \
-                   "the budget; 0: do not"),                                                       \
+                   "at the end measure the N best against each other, for about a twentieth of "   \
+                   "the budget, or a fifth of the device time used; 0: do not"),                   \
         SEARCH_ROW(base, "machine-code", 0, OPTION_FLAG, machine_code, NULL, NULL, 0, 0, NULL,     \
                    "count the machine instructions of CUDA candidates: for a space to be "         \
                    "exported, or for a language model that is asked for forecasts"),               \

@@ -140,7 +140,7 @@ static void reply_all(struct budgets *budgets, struct exchange *exchange)
     message_init(&budget_list_message, &reply);
     reply.accounts = xcalloc(BUDGET_ROWS_MAX, sizeof(*reply.accounts));
     for (; account && reply.accounts_count < BUDGET_ROWS_MAX; account = account->by_id.next) {
-        if ((account->kept || !account->tenant) && caller_owns(caller, tenant_of(account))) {
+        if (account->kept && caller_owns(caller, tenant_of(account))) {
             fill_row(&reply.accounts[reply.accounts_count++], account);
         }
     }

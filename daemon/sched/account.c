@@ -77,6 +77,7 @@ static struct account *get(struct account_table *accounts, const char *tenant, c
     account->weight = 1;
     account->limit_s = NAN;
     account->per_hour_s = NAN;
+    account->kept = !search;
     HASH_ADD(by_id, accounts->by_id, id, sizeof(account->id), account);
     HASH_ADD_KEYPTR(by_path, accounts->by_path, account->path, strlen(account->path), account);
     return account;

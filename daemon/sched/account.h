@@ -36,7 +36,7 @@ struct account {
     double recent_s;        // use that decays with ACCOUNT_RECENT_S, at recent_at_s
     double recent_at_s;     // time at which recent_s was computed
     size_t users;           // number of references
-    bool kept;              // set up by somebody: outlives its users, and the ledger has it
+    bool kept;              // a tenant's, or set up: outlives its users, and the ledger has it
     bool changed;           // since account_visit_changed showed it
     bool newly_exhausted;   // its limit was reached since accounts_take_exhausted
     UT_hash_handle by_id;

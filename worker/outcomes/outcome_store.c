@@ -340,6 +340,19 @@ out:
     return rc;
 }
 
+// The bytes came from a disk, not from a peer.
+static int damaged(const struct outcome_store *store, struct err *err)
+{
+    struct err why = *err;
+
+    *err = (struct err)ERR_INIT;
+    return err_set(
+        err, ERR_CORRUPT,
+        "%s: an outcome is damaged (%.500s); move the file away to begin without what was "
+        "learnt",
+        store->path, why.text);
+}
+
 // Visits the outcomes that the query finds, and finalizes it.
 static int visit_outcomes(struct outcome_store *store, sqlite3_stmt *query,
                           outcome_store_outcome_visit *visit, void *owner, struct err *err)
@@ -351,7 +364,7 @@ static int visit_outcomes(struct outcome_store *store, sqlite3_stmt *query,
         rc = message_read(&observe_message, &observe, body, (size_t)sqlite3_column_bytes(query, 0),
                           err);
         if (rc < 0) {
-            err_wrap(err, "an outcome in %s", store->path);
+            rc = damaged(store, err);
             break;
         }
         if (observe.outcomes_count == 1) {
