@@ -89,8 +89,9 @@ static void on_measured(void *owner, uint64_t tag, struct job_ref ref, struct jo
     if (error) {
         file->error = *error;
     } else if (!info->result) {
-        err_set(&file->error, ERR_STOPPED, "the daemon gave the job up (%s): %.500s",
-                job_state_name(info->state), info->reason ? info->reason : "no reason given");
+        err_set(&file->error, info->state == JOB_CANCELLED ? ERR_STOPPED : ERR_SYSTEM,
+                "the daemon gave the job up (%s): %.500s", job_state_name(info->state),
+                info->reason ? info->reason : "no reason given");
         jobs->ack(jobs, ref);
     } else {
         file->result = info->result;

@@ -176,8 +176,10 @@ static void add_fact(struct strbuf *out, const char *name, double seconds, const
 
 static void add_held(struct strbuf *out, const struct work_seconds *work)
 {
-    static const char *const name[] = {"start", "inputs", "verification", "timing"};
-    const double seconds[] = {work->start, work->inputs, work->verify, work->time};
+    static const char *const name[] = {"start", "inputs", "verification", "timing",
+                                       "waiting for processes and the rest"};
+    double rest = work->held - work->start - work->inputs - work->verify - work->time;
+    const double seconds[] = {work->start, work->inputs, work->verify, work->time, fmax(rest, 0)};
     strbuf_adds(out, "<dt>Devices held</dt><dd>");
     text_add_seconds(out, work->held);
     for (size_t i = 0; i < ARRAY_LEN(name); i++) {
