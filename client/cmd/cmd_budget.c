@@ -111,6 +111,9 @@ static int run_budget_set(struct session *session, const void *own, char **argum
                      "--reset",
                      argument[0]);
     }
+    if (rc == 0 && slash && strchr(slash + 1, '/')) {
+        rc = err_set(err, ERR_USAGE, "%s: give TENANT or TENANT/SEARCH", argument[0]);
+    }
     int exit_code = rc == 0 ? call(session, &request, err) : err_exit(rc);
     free(tenant);
     return exit_code;

@@ -297,6 +297,7 @@ static int new_run(struct session *session, const void *options, char **argument
     }
     rc = write_skeleton(skeleton, dir, name, err);
     if (rc != 0) {
+        (void)!file_remove_tree(dir, NULL); // what is there now is of no use to anybody
         goto out;
     }
     if (!session_options(session)->quiet) {

@@ -7,6 +7,7 @@
 // "-" is an argument. Names are never abbreviated, because a new option could then break an old
 // command line.
 #include "common/options.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/options/nearest.h"
 #include "common/options/options_field.h"
@@ -80,6 +81,25 @@ static void bounds_u64(const struct option_row *row, uint64_t *min, uint64_t *ma
     *max = limited && row->max < 0x1p64 ? (uint64_t)row->max : UINT64_MAX;
 }
 
+// Writes a limit as it can be given on a command line: "90s", "64K".
+static const char *limit_text(const struct option_row *row, uint64_t value, char buf[static 32])
+{
+    static const struct unit {
+        uint64_t factor;
+        const char *name;
+    } times[] = {{3600 * NS_PER_S, "h"}, {60 * NS_PER_S, "m"}, {NS_PER_S, "s"},
+                 {NS_PER_MS, "ms"},      {1000, "us"},         {1, "ns"}},
+      sizes[] = {{(uint64_t)1 << 40, "T"}, {1 << 30, "G"}, {1 << 20, "M"}, {1 << 10, "K"}, {1, ""}};
+    const struct unit *unit = row->type == OPTION_DURATION ? times : sizes;
+
+    while (value % unit->factor != 0) {
+        unit++;
+    }
+    (void)snprintf(buf, 32, "%llu%s", (unsigned long long)(value / unit->factor),
+                   value == 0 ? "" : unit->name);
+    return buf;
+}
+
 static int check_u64(const struct option_row *row, uint64_t value, const char *text,
                      const char *what, struct err *err)
 {
@@ -88,9 +108,13 @@ static int check_u64(const struct option_row *row, uint64_t value, const char *t
 
     bounds_u64(row, &min, &max);
     if (value < min || value > max) {
-        return err_set(err, ERR_INVALID, "%s: '%s' is outside the allowed range, %llu to %llu %s",
-                       what, text, (unsigned long long)min, (unsigned long long)max,
-                       row->type == OPTION_DURATION ? "nanoseconds" : "bytes");
+        char least[32], most[32];
+
+        return max == UINT64_MAX
+                   ? err_set(err, ERR_INVALID, "%s: '%s' is less than %s", what, text,
+                             limit_text(row, min, least))
+                   : err_set(err, ERR_INVALID, "%s: '%s' is outside the allowed range, %s to %s",
+                             what, text, limit_text(row, min, least), limit_text(row, max, most));
     }
     return 0;
 }

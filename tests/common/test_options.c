@@ -246,7 +246,7 @@ static void usage_errors_name_option_and_reason(void **state)
         {{"--jobs=0"}, "--jobs", "outside 1 to 64"},
         {{"--jobs", "65"}, "--jobs", "outside 1 to 64"},
         {{"-jx"}, "-j", "not a whole number"},
-        {{"--timeout=2h"}, "--timeout", "allowed range"},
+        {{"--timeout=2h"}, "--timeout", "outside the allowed range, 0 to 1h"},
         {{"--timeout=soon"}, "--timeout", "duration"},
         {{"--cache", "1X"}, "--cache", "size"},
         {{"--share=1.5"}, "--share", "outside -1 to 1"},

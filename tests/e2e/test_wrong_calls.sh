@@ -104,6 +104,11 @@ done <<'TABLE'
 2 | WIDTH is given twice | kcast --pool $N measure $P/scan x.c -DWIDTH=1 -DWIDTH=2
 2 | `kcast cancel` needs job numbers or --search | kcast --pool $N cancel
 2 | the search has considered | kcast --pool $U --no-worker resume good.run --candidates 1
+2 | t/s/x: give TENANT or TENANT/SEARCH | kcast --pool $N budget set t/s/x 10
+2 | --weight: 0 is outside 0.01 to 100 | kcast --pool $N budget set t --weight 0
+2 | --weight: 0.005 is outside 0.01 to 100 | kcast --pool $N search $P/scan --weight 0.005
+2 | is outside the allowed range, 100ms to 1h | kcast --pool $N top -n 0
+2 | good.run is the file that is read | kcast report good.run -o good.run
 2 | --case needs --problem | kcast wisdom x.json --case N=1
 2 | did you mean "search"? | kcast --json searhc
 2 | there is no policy "hope" | kcast --json replay --policy hope $R/docs/h200/spaces/rope.space

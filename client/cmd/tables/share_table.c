@@ -59,6 +59,9 @@ void share_table_print_budgets(const char *url, const struct share_info *account
     if (url && !json) {
         printable_printf(stdout, "daemon %s\n", url);
     }
+    if (count == 0 && !json) {
+        printable_printf(stdout, "no tenant has used anything yet\n");
+    }
     for (size_t i = 0; i < count; i++) {
         char *path = path_of(&account[i]);
         if (json) {
