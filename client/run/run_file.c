@@ -17,6 +17,7 @@
 
 #include "common/database/row_digest.h"
 #include "common/database/wal.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -40,10 +41,29 @@ static const char schema[] = "CREATE TABLE event (\n"
                              "  data BLOB NOT NULL\n"
                              ") STRICT;\n";
 
+static bool has_log(const struct run *run)
+{
+    char *log = xasprintf("%s-wal", run->path);
+    bool has = file_exists(log);
+
+    free(log);
+    return has;
+}
+
 int run_fail(const struct run *run, const char *doing, struct err *err)
 {
     int rc = sqlite3_errcode(run->db);
     switch (rc & 0xff) {
+    case SQLITE_CANTOPEN:
+        if (has_log(run)) {
+            return err_set(
+                err, ERR_SYSTEM,
+                "%s: to read its write-ahead log, %s-shm has to be made, which cannot be "
+                "done in that folder; copy the run and the log to another",
+                run->path, run->path);
+        }
+        return err_set_errno(err, ERR_SYSTEM, sqlite3_system_errno(run->db), "%s: %s failed",
+                             run->path, doing);
     case SQLITE_FULL:
         return err_set(err, ERR_NO_SPACE, "%s: the disk is full; what was recorded is kept",
                        run->path);
