@@ -91,6 +91,14 @@ void remote_arm(struct remote *remote, uint64_t at_ns)
 
 // --- replies
 
+// Whether an error is about the other side's own files and machine, whose sentence would read as if
+// it were about this one's.
+static bool is_of_its_machine(enum err_code code)
+{
+    return code == ERR_SYSTEM || code == ERR_NO_SPACE || code == ERR_CORRUPT ||
+           code == ERR_INTERNAL;
+}
+
 // Returns 0 with *body filled, or the error that the reply carries. An absent body is an empty
 // message.
 static int read_body(const struct call *call, const struct reply *reply, void *body,
@@ -100,8 +108,10 @@ static int read_body(const struct call *call, const struct reply *reply, void *b
     bool empty = reply->body.len == 0;
 
     if (reply->error) {
-        return err_set(err, err_from_name(reply->error), "%s",
-                       reply->text ? reply->text : reply->error);
+        enum err_code code = err_from_name(reply->error);
+        int rc = err_set(err, code, "%s", reply->text ? reply->text : reply->error);
+
+        return is_of_its_machine(code) ? err_wrap(err, "%s", call->remote->url) : rc;
     }
     return message_read(call->answer, body, empty ? (const void *)&empty_map : reply->body.data,
                         empty ? 1 : reply->body.len, err);

@@ -115,6 +115,7 @@ static void expect_no_room(struct daemon_client *client, const struct job_spec *
                                         &empty_message, &reply, &err),
                      ERR_NO_SPACE);
     assert_non_null(strstr(err.text, client->state));
+    assert_non_null(strstr(err.text, "://")); // the path is the daemon's, whose address comes first
 }
 
 static int count_of(sqlite3_stmt *row)
