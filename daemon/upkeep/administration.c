@@ -116,10 +116,35 @@ static struct deferred_reply *defer_reply(struct administration *administration,
     return deferred;
 }
 
+// Returns whether none of the devices is kept out of service by a quarantine alone, which an
+// undrain does not end. Otherwise the exchange has been answered.
+static bool can_undrain(const struct administration *administration, struct exchange *exchange,
+                        const struct drain *drain)
+{
+    struct err err = ERR_INIT;
+
+    for (size_t i = 0; i < drain->devices_count; i++) {
+        const struct device *device =
+            devices_find(administration->parts->devices, drain->devices[i]);
+
+        if (device->state == DEVICE_QUARANTINED && !device->drain[0]) {
+            (void)err_set(&err, ERR_INVALID,
+                          "%s is not drained but quarantined (%.300s); `kcast probe %s` ends that "
+                          "when it passes",
+                          drain->devices[i], device_why(device), drain->devices[i]);
+        }
+    }
+    if (err.code != ERR_NONE) {
+        exchange_fail(exchange, &err);
+    }
+    return err.code == ERR_NONE;
+}
+
 void administration_drain(struct administration *administration, struct exchange *exchange,
                           const struct drain *drain)
 {
-    if (!find_all(administration, exchange, drain->devices, drain->devices_count, drain->reason)) {
+    if (!find_all(administration, exchange, drain->devices, drain->devices_count, drain->reason) ||
+        (drain->undrain && !can_undrain(administration, exchange, drain))) {
         return;
     }
     struct deferred_reply *deferred = defer_reply(administration, exchange, drain->devices_count);

@@ -212,6 +212,10 @@ static void only_a_passed_probe_ends_a_quarantine(void **state)
 
     assert_int_equal(quarantine(f, "cpu0"), 0);
     assert_string_equal(state_of(f, 0), "quarantined");
+    assert_int_equal(drain(f, "cpu0", NULL, true), ERR_INVALID);
+    assert_int_equal(drain(f, "cpu0", NULL, false), 0);
+    assert_int_equal(drain(f, "cpu0", NULL, true), 0); // which leaves the quarantine
+    assert_string_equal(state_of(f, 0), "quarantined");
     (void)setenv("KCAST_FAKE_PROBE", "crash", 1);
     end(f);
     begin(f); // the environment is the executors' from their beginning; the order stays
