@@ -32,6 +32,10 @@ bool cache_answers(const struct result *cached, double cached_cap_s, const struc
     double cap = isnan(spec->max_seconds) ? cap_s : spec->max_seconds;
     const struct estimate *e = cached->speedup;
 
+    if (cached->verdict ==
+        VERDICT_TIMEOUT) { // of all launches together, which follows from the cap
+        return cap <= cached_cap_s;
+    }
     if (!verdict_is_ratio(cached->verdict)) {
         return true;
     }

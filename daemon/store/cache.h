@@ -28,7 +28,8 @@ struct digest cache_key(const struct job_spec *spec, const char *device_class, b
 
 // Whether a cached result, measured under a cap of cached_cap_s seconds, answers spec, whose cap is
 // cap_s when it gives none. It does when
-//   - it is no ratio (wrong, crash, timeout, …), because failures are facts;
+//   - it is no ratio (wrong, crash, …), because failures are facts;
+//   - it is a timeout, and the new measurement may not take longer than the old one did;
 //   - its interval is no wider than the precision asked for;
 //   - its interval excludes 0, so that it is decided whatever the anchor is now;
 //   - it is EQUIVALENT, and would be with the precision asked for;

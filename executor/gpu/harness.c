@@ -98,8 +98,12 @@ int gpu_harness_open(struct gpu_harness *harness, struct measurement *measuremen
 void gpu_harness_release(struct gpu_harness *harness)
 {
     struct gpu *gpu = harness->gpu;
+    struct err ignored = ERR_INIT; // without its GPU or its oracle the next measurement here fails
 
     gpu_handover_close(harness);
+    if (!gpu->hung && !gpu->broken) { // a candidate that was stopped may have left something queued
+        (void)!gpu_finish(gpu, "the end of a measurement", &ignored);
+    }
     for (size_t arm = 0; arm < ARM_COUNT; arm++) {
         program_free(harness->arm[arm]);
     }
@@ -113,10 +117,7 @@ void gpu_harness_release(struct gpu_harness *harness)
             arena_trim(&gpu->recorded[i], 0);
         }
     }
-    // The next measurement on the GPU may be that of another process.
     if (!gpu->hung && !gpu->broken && !harness->retire) {
-        struct err ignored = ERR_INIT; // without its oracle the next measurement here fails
-
         (void)!oracle_rest(harness->oracle, gpu, &ignored);
     }
     if (!gpu->hung && harness->begin && harness->end) {

@@ -278,6 +278,13 @@ static void outcome(void *machine, struct measure_outcome *ret)
                                                                   : "sealed");
     ret->result->sandbox = xstrdup(harness->plan->sandbox_off ? "off" : "on");
     ret->result->clock = xstrdup(unsealed ? "the executor's monotonic clock" : "CUDA events");
+    // The next measurement on the GPU may be that of another process, and what is computed ahead is
+    // of no use any more. A reference that fails there must not fail what comes next.
+    if (!harness->retire && !harness->gpu->broken && !harness->gpu->hung) {
+        struct err ignored = ERR_INIT;
+
+        harness->retire = oracle_rest(harness->oracle, harness->gpu, &ignored) != 0;
+    }
     ret->retire = harness->retire || harness->gpu->broken || harness->gpu->hung;
     ret->doubtful = harness->doubtful && ret->result->verdict == VERDICT_TIMEOUT;
 }

@@ -36,7 +36,7 @@ struct oracle_answer {
 // driver, because a process that has cannot be forked safely.
 MUST_CHECK int oracle_start(struct oracle *oracle, const char *uuid, struct err *err);
 // Waits until the oracle has its context, and has done what oracle_expect has asked for. Returns
-// its error when it failed to make one.
+// its error when it failed to make one, or when what it has done fails whoever asks next.
 MUST_CHECK int oracle_ready(struct oracle *oracle, struct err *err);
 // Kills and reaps the process. Does nothing for an oracle that was not started.
 void oracle_stop(struct oracle *oracle);

@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#define COMPUTING_MAX 4                    // sets that are computed ahead at once
 #define JUDGE_BYTES_MAX ((size_t)64 << 20) // that the device variables of setups may take
 
 // ---- the cache ----
@@ -152,12 +153,13 @@ static int add(struct oracle_process *p, const struct input_set *set, struct exp
     rc = oracle_process_compute(p, set, &sizes, entry, err);
     if (rc != 0) {
         struct err why = ERR_INIT;
+        int settled = oracle_process_settle(p, &why);
 
         // A fault of a run before is reported by whichever call comes next.
-        if (oracle_process_settle(p, &why) != 0) {
+        if (settled != 0) {
             *err = why;
         }
-        return rc;
+        return settled != 0 ? settled : rc;
     }
     entry->complete = true;
     *ret = entry;
@@ -204,6 +206,9 @@ static void expect(struct oracle_process *p, const struct oracle_request *reques
     struct expected *entry;
     struct err ignored = ERR_INIT;
 
+    if (p->computing >= COMPUTING_MAX) { // so that one that does not end is known of soon
+        (void)!oracle_process_settle(p, &ignored);
+    }
     if (!is_full(p) || is_done_with(p, &request->set)) {
         (void)!have(p, &request->set, &entry, &ignored);
     }
@@ -226,6 +231,9 @@ static int take_shared(struct oracle_process *p, const struct oracle_request *re
     size_t count = 0;
     struct arena *theirs = &p->theirs;
 
+    if (p->gpu.hung && request->bytes == 0) { // giving memory back would not return
+        return oracle_process_settle(p, err);
+    }
     arena_cut(theirs, request->chunks);
     if (request->bytes == 0) {
         return 0;
@@ -366,7 +374,7 @@ static bool serve(struct oracle_process *p)
     int rc = 0;
     switch (request.operation) {
     case ORACLE_READY:
-        (void)!oracle_process_settle(p, &err); // which is told when something is checked
+        rc = oracle_process_settle(p, &err);
         break;
     case ORACLE_USE:
         reply.loaded = find_setup(p, &request.setup);

@@ -42,7 +42,7 @@ struct oracle_process {
     size_t outputs_most;  // bytes beyond which no more are placed in it
     struct expected cache[CACHE_ENTRIES_MAX];
     size_t cache_count; // entries in use
-    size_t computing;   // runs of the reference that are queued and nobody has waited for
+    size_t computing;   // sets for which something is queued that nobody has waited for
 };
 
 // Has the expected outputs of the set, and nothing being computed any more. The process owns *ret,
@@ -52,8 +52,8 @@ MUST_CHECK int oracle_process_need(struct oracle_process *p, const struct input_
 // Gives back the memory of an arena beyond `bytes` of which nothing is in use; none after a program
 // has not ended, since it may be using it.
 void oracle_process_trim(struct oracle_process *p, struct arena *arena, size_t bytes);
-// Queues running the reference on the set, whose outputs have been placed. ERR_INVALID when it
-// cannot be launched.
+// Queues running the reference on the set, whose outputs have been placed. ERR_INVALID or
+// ERR_LIMIT when it cannot be launched.
 MUST_CHECK int oracle_process_compute(struct oracle_process *p, const struct input_set *set,
                                       const struct tensor_sizes *sizes, struct expected *entry,
                                       struct err *err);

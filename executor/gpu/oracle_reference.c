@@ -6,7 +6,7 @@
 #include "executor/gpu/oracle_process.h"
 #include "executor/measurement.h"
 
-#define REFERENCE_NS (60 * NS_PER_S) // limit for each run of the reference that is queued
+#define REFERENCE_NS (20 * NS_PER_S) // limit for each run of the reference that is queued
 
 int oracle_process_place(struct oracle_process *p, const struct tensor_sizes *sizes,
                          struct guarded_buffer live[static PROBLEM_TENSOR_MAX],
@@ -135,13 +135,9 @@ int oracle_process_settle(struct oracle_process *p, struct err *err)
 static int run_reference(struct oracle_process *p, const struct input_set *set,
                          const struct program_tensors *tensors, struct err *err)
 {
-    int rc = queue_reference(p, set, tensors, err);
-
-    if (rc != 0) {
-        (void)err_wrap(err, "the problem's reference");
-        return rc == PROGRAM_UNFIT ? ERR_INVALID : rc;
+    if (queue_reference(p, set, tensors, err) != 0) {
+        return err_wrap(err, "the problem's reference");
     }
-    p->computing++;
     return p->reference->memory ? oracle_process_settle(p, err) : 0;
 }
 
@@ -157,6 +153,7 @@ int oracle_process_compute(struct oracle_process *p, const struct input_set *set
     if (rc != 0) {
         return rc;
     }
+    p->computing++;
     rc = fill(p, set, sizes, &tensors, err);
     if (rc != 0) {
         return rc;

@@ -3,7 +3,8 @@
 // oracle_process.h only.
 //
 //   request                   reply
-//   READY                     empty, when the context is there and nothing is being computed
+//   READY                     empty, when the context is there and nothing is being computed; an
+//                             error when what was has failed
 //   USE setup                 whether the problem and object of that setup are still loaded; if so
 //                             they are the ones in use
 //   SETUP problem, object     empty, when both are loaded and in use

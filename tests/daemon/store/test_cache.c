@@ -83,7 +83,6 @@ static void failures_and_decided_ratios_answer_everything(void **state)
     (void)state;
     spec.anchor_log2 = 0.3;
     assert_true(answers(VERDICT_WRONG, 0, 0, &spec));
-    assert_true(answers(VERDICT_TIMEOUT, 0, 0, &spec));
     assert_true(answers(VERDICT_FASTER, 0.1, 0.5, &spec));
     assert_true(answers(VERDICT_SLOWER, -0.5, -0.1, &spec));
     assert_true(answers(VERDICT_EQUIVALENT, -0.003, 0.003, &spec));
@@ -99,10 +98,13 @@ static void an_undecided_result_answers_only_who_waits_no_longer(void **state)
     (void)state;
     assert_false(answers(VERDICT_INCONCLUSIVE, -0.1, 0.1,
                          &spec)); // the job may take 30 s, the result took 10 s
+    assert_false(answers(VERDICT_TIMEOUT, 0, 0, &spec));
     spec.max_seconds = 10;
     assert_true(answers(VERDICT_INCONCLUSIVE, -0.1, 0.1, &spec));
+    assert_true(answers(VERDICT_TIMEOUT, 0, 0, &spec));
     spec.max_seconds = 11;
     assert_false(answers(VERDICT_INCONCLUSIVE, -0.1, 0.1, &spec));
+    assert_false(answers(VERDICT_TIMEOUT, 0, 0, &spec));
 }
 
 static void a_finer_precision_is_measured_again(void **state)

@@ -162,6 +162,23 @@ static void what_fails_ahead_is_told_to_whom_it_concerns(void **state)
     trial_fails(trial, trial_kernel("fk_scale"), "the problem's reference: fk_ref_scale: block");
 }
 
+// The reference breaks its context for a case that the candidate does not reach: its verdict
+// stands, and the process is of no use any more.
+static void a_fault_ahead_ends_the_process_and_not_the_verdict(void **state)
+{
+    static const int64_t n[] = {300, 301, 302, 2000};
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "noise=0");
+    set_cases(trial, n, 3);
+    trial_replace(&trial->plan.reference,
+                  gpu_object("//@ launch fk_ref_scale grid=(1) block=(64)"
+                             " args=(x, y, y_scale, n + 100000 * n * (1 - ceildiv(n % 302, 302)),"
+                             " a)\n",
+                             "fk_ref_scale 8 8 8 4 8"));
+    trial_becomes(trial, meddler(n, ARRAY_LEN(n)), VERDICT_WRONG, "it changed its input x", true);
+}
+
 // Memory under a kernel that does not end cannot be given back. The tensors need more than what a
 // process has from the start.
 static void a_large_baseline_that_hangs_is_told(void **state)
@@ -189,6 +206,7 @@ int main(void)
         TEST(cases_need_not_fit_the_oracle),
         TEST(nothing_is_computed_after_a_measurement),
         TEST(what_fails_ahead_is_told_to_whom_it_concerns),
+        TEST(a_fault_ahead_ends_the_process_and_not_the_verdict),
         TEST(a_large_baseline_that_hangs_is_told),
     };
 #undef TEST
