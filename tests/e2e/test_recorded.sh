@@ -92,7 +92,7 @@ printf 'import time\n\n\ndef p(x, y, n, a):\n    while True:\n        time.sleep
 records() { [ "$(pgrep -c -f "^$work/env/bin/python3 -I -B /proc/self/fd/")" -gt "$interpreters" ]; }
 within 60 has_interpreter
 interpreters=$(pgrep -c -f "^$work/env/bin/python3 -I -B /proc/self/fd/")
-kcast measure sealed/p sleeps.py >slept 2>&1 </dev/null &
+timeout 300 "$bin/kcast" --no-worker --pool "$url" measure sealed/p sleeps.py >slept 2>&1 </dev/null & # not the function: its shell would be killed alone
 client=$!
 within 60 records || say "what sleeps is not recorded"
 verdict sealed/p c_fast30.cu ': faster, 1\.[1-9]' --fresh
