@@ -141,7 +141,8 @@ static int write_space(struct session *session, const struct space *space, const
                        const char *output, struct err *err)
 {
     char *path = output ? xstrdup(output) : space_path_of(run_path);
-    int rc = space_write(space, path, err);
+    int rc = file_check_output(path, run_path, err);
+    rc = rc == 0 ? space_write(space, path, err) : rc;
     if (rc == 0 && !session_options(session)->quiet) {
         printable_printf(stderr, "kcast: wrote %llu candidates to %s\n",
                          (unsigned long long)space->head.candidates, path);
@@ -279,11 +280,8 @@ static int export_any(struct session *session, const void *options, char **argum
     (void)argument_count;
     const struct export_options *given = options;
     struct strbuf out = STRBUF_INIT;
-    int rc = given->output ? file_check_output(given->output, argument[0], err) : 0;
-    if (rc == 0) {
-        rc = space_is(argument[0]) ? export_of_space(session, given, argument[0], &out, err)
+    int rc = space_is(argument[0]) ? export_of_space(session, given, argument[0], &out, err)
                                    : export_of_run(session, given, argument[0], &out, err);
-    }
     if (rc == 0) {
         rc = flush(&out, true, err);
     }

@@ -112,28 +112,23 @@ static int import(struct session *session, const void *options, char **argument,
                                 "ktt and gpu-forecasters are",
                                 argument[0]));
     }
-    struct bytes data;
-    int rc = given->output ? file_check_output(given->output, argument[1], err) : 0;
-    rc = rc == 0 ? file_read(&data, argument[1], IMPORT_FILE_MAX, err) : rc;
-    if (rc != 0) {
-        return err_exit(rc);
-    }
+    char *path = given->output ? xstrdup(given->output) : default_output(argument[1]);
+    struct bytes data = {0};
     struct space space;
-    rc = space_import_unpack(&data, argument[1], err);
-    if (rc == 0) {
-        rc = kinds[kind].read(&space, data.data, data.len, argument[1], &how, err);
-    }
+    int rc = file_check_output(path, argument[1], err);
+    rc = rc == 0 ? file_read(&data, argument[1], IMPORT_FILE_MAX, err) : rc;
+    rc = rc == 0 ? space_import_unpack(&data, argument[1], err) : rc;
+    rc = rc == 0 ? kinds[kind].read(&space, data.data, data.len, argument[1], &how, err) : rc;
     bytes_clear(&data);
     if (rc == 0) {
-        char *path = given->output ? xstrdup(given->output) : default_output(argument[1]);
         rc = space_write(&space, path, err);
         if (rc == 0) {
             say(session, &space, path);
             warn_of_costs(&space, path);
         }
-        free(path);
         space_release(&space);
     }
+    free(path);
     return rc == 0 ? EXIT_OK : err_exit(rc);
 }
 

@@ -72,6 +72,9 @@ says err 'own.run is the file that is read; write to another one'
 run 2 "$kcast" export own.run --format space -o link.run
 run 2 "$kcast" eval own.run -o own.run
 cmp -s a.run own.run || complain 'the run has changed'
+cp a.run own.space # where a space goes that nobody has named
+run 2 "$kcast" export own.space --format space
+cmp -s a.run own.space || complain 'the run has changed'
 echo '{}' >cache.json
 run 2 "$kcast" import kernel-tuner cache.json -o cache.json
 mkfifo pipe
