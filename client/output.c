@@ -1,6 +1,7 @@
 #include "client/output.h"
 
 #include "client/show.h"
+#include "common/file.h"
 #include "common/printable.h"
 #include <errno.h>
 #include <poll.h>
@@ -33,6 +34,18 @@ int output_write(const void *data, size_t len, struct err *err)
         failure = errno;
     }
     return output_flush() ? 0 : err_set_errno(err, ERR_SYSTEM, errno, "cannot write the output");
+}
+
+int output_page(const char *path, const void *data, size_t len, bool quiet, struct err *err)
+{
+    if (strcmp(path, "-") == 0) {
+        return output_write(data, len, err);
+    }
+    int rc = file_write_named(path, data, len, false, err);
+    if (rc == 0 && !quiet) {
+        printable_printf(stderr, "kcast: wrote %s\n", path);
+    }
+    return rc;
 }
 
 bool output_is_closed(void)

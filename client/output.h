@@ -14,6 +14,10 @@
 bool output_flush(void);
 // Writes to stdout, behind what was printed before, and flushes it.
 MUST_CHECK int output_write(const void *data, size_t len, struct err *err);
+// Writes a page to the file that the user has named, "-" for stdout, and says so on stderr unless
+// it is to be quiet.
+MUST_CHECK int output_page(const char *path, const void *data, size_t len, bool quiet,
+                           struct err *err);
 // Whether something could not be written because nobody reads stdout any more.
 bool output_is_closed(void);
 // Whether a command line asks for JSON, also when it cannot be parsed.

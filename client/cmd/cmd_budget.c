@@ -24,7 +24,8 @@ static const struct option_row rows[] = {
     {"per-hour", 0, OPTION_TEXT, offsetof(struct set_options, per_hour), "SECONDS", NULL, 0, 0,
      NULL, "device-seconds in an hour, of which at most one hour's are saved up; none: no limit"},
     {"weight", 'w', OPTION_F64, offsetof(struct set_options, weight), "W", NULL, 0.01, 100, NULL,
-     "share of device time in relation to others of the same level, 0.01 to 100; 0: as it is"},
+     "share of device time in relation to others of the same level, 0.01 to 100; default: as it "
+     "is"},
     {"reset", 0, OPTION_FLAG, offsetof(struct set_options, reset), NULL, NULL, 0, 0, NULL,
      "begin to count anew"},
     {0},

@@ -94,17 +94,8 @@ static int write_page(const struct eval_page *page, const char *path, bool quiet
 {
     struct strbuf html = STRBUF_INIT;
     eval_html(&html, page);
-    int rc;
-    if (html.truncated) {
-        rc = err_set(err, ERR_LIMIT, "the page of %s is too large", page->path);
-    } else if (strcmp(path, "-") == 0) {
-        rc = output_write(html.data, html.len, err);
-    } else {
-        rc = file_write_named(path, html.data, html.len, false, err);
-    }
-    if (rc == 0 && !quiet && strcmp(path, "-") != 0) {
-        printable_printf(stderr, "kcast: wrote %s\n", path);
-    }
+    int rc = html.truncated ? err_set(err, ERR_LIMIT, "the page of %s is too large", page->path)
+                            : output_page(path, html.data, html.len, quiet, err);
     strbuf_release(&html);
     return rc;
 }

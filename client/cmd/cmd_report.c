@@ -47,18 +47,6 @@ static struct problem *read_problem(struct run *run, const struct run_state *run
     return problem;
 }
 
-static int write_page(const struct strbuf *page, const char *path, bool quiet, struct err *err)
-{
-    if (strcmp(path, "-") == 0) {
-        return output_write(page->data, page->len, err);
-    }
-    int rc = file_write_named(path, page->data, page->len, false, err);
-    if (rc == 0 && !quiet) {
-        printable_printf(stderr, "kcast: wrote %s\n", path);
-    }
-    return rc;
-}
-
 static int make_page(struct run *run, const struct report *report, const char *run_path,
                      const char *output, bool quiet, struct err *err)
 {
@@ -80,7 +68,7 @@ static int make_page(struct run *run, const struct report *report, const char *r
     struct strbuf html = STRBUF_INIT;
     report_html(&html, &page);
     int rc = html.truncated ? err_set(err, ERR_LIMIT, "the report of %s is too large", run_path)
-                            : write_page(&html, output, quiet, err);
+                            : output_page(output, html.data, html.len, quiet, err);
     if (rc == 0 && lacks.code != ERR_NONE) { // the page is there, without what is damaged
         rc = err_set(err, lacks.code, "%s; the report is written without it", lacks.text);
     }

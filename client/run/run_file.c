@@ -54,16 +54,6 @@ int run_fail(const struct run *run, const char *doing, struct err *err)
 {
     int rc = sqlite3_errcode(run->db);
     switch (rc & 0xff) {
-    case SQLITE_CANTOPEN:
-        if (has_log(run)) {
-            return err_set(
-                err, ERR_SYSTEM,
-                "%s: to read its write-ahead log, %s-shm has to be made, which cannot be "
-                "done in that folder; copy the run and the log to another",
-                run->path, run->path);
-        }
-        return err_set_errno(err, ERR_SYSTEM, sqlite3_system_errno(run->db), "%s: %s failed",
-                             run->path, doing);
     case SQLITE_FULL:
         return err_set(err, ERR_NO_SPACE, "%s: the disk is full; what was recorded is kept",
                        run->path);
@@ -78,6 +68,12 @@ int run_fail(const struct run *run, const char *doing, struct err *err)
     case SQLITE_TOOBIG:
         return err_set(err, ERR_LIMIT, "%s: too large for a run file", run->path);
     default:
+        if ((rc & 0xff) == SQLITE_CANTOPEN && has_log(run)) {
+            return err_set(err, ERR_SYSTEM,
+                           "%s: to read its write-ahead log, %s-shm has to be made, which cannot "
+                           "be done in that folder; copy the run and the log to another",
+                           run->path, run->path);
+        }
         if (sqlite3_system_errno(run->db) != 0) {
             return err_set_errno(err, ERR_SYSTEM, sqlite3_system_errno(run->db), "%s: %s failed",
                                  run->path, doing);
