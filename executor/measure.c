@@ -144,8 +144,9 @@ static int verify_untimed(struct sequence *s, struct err *err)
         if (rc == 0) {
             rc = s->ops->verify(s->machine, of.data, false, err);
         }
-        rc =
-            rc == 0 && i == 0 ? announce(s, list, count, 1, count + problem->bench_count, err) : rc;
+        if (rc == 0 && i == 0) {
+            rc = announce(s, list, count, 1, count + problem->bench_count, err);
+        }
         case_release(s, &of);
     }
     return rc;

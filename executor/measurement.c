@@ -45,11 +45,11 @@ int measurement_add_launch(struct measurement *measurement, uint64_t start_ns,
     double limit = LONGEST_LAUNCHES * plan->launch_seconds + plan->max_seconds;
 
     measurement->launched_seconds += seconds_since(start_ns);
-    return measurement->launched_seconds > limit
-               ? measurement_stop(
-                     measurement, VERDICT_TIMEOUT,
-                     "its launches have taken more than %.3g seconds in all, up to one "
-                     "for %s",
-                     limit, case_name)
-               : 0;
+    if (measurement->launched_seconds <= limit) {
+        return 0;
+    }
+    return measurement_stop(measurement, VERDICT_TIMEOUT,
+                            "its launches have taken more than %.3g seconds in all, up to one for "
+                            "%s",
+                            limit, case_name);
 }

@@ -16,13 +16,13 @@
 // and believed when it is still the same.
 #include "common/database/wal.h"
 #include "common/mem.h"
+#include "common/stats.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -241,11 +241,7 @@ static void examine(struct look *look, const char *path, struct wal_report *ret)
 
 char *wal_identity(void)
 {
-    uint32_t number = 0;
-
-    // Without a number the log is as hard to tell from others as it was before there were any.
-    (void)!getrandom(&number, sizeof(number), 0);
-    return xasprintf("PRAGMA schema_version = %u;", number >> 1);
+    return xasprintf("PRAGMA schema_version = %u;", (unsigned)(stats_entropy() >> 33));
 }
 
 // ---- in memory ----

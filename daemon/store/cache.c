@@ -32,8 +32,8 @@ bool cache_answers(const struct result *cached, double cached_cap_s, const struc
     double cap = isnan(spec->max_seconds) ? cap_s : spec->max_seconds;
     const struct estimate *e = cached->speedup;
 
-    if (cached->verdict ==
-        VERDICT_TIMEOUT) { // of all launches together, which follows from the cap
+    // How long all launches together may take follows from the cap.
+    if (cached->verdict == VERDICT_TIMEOUT) {
         return cap <= cached_cap_s;
     }
     if (!verdict_is_ratio(cached->verdict)) {

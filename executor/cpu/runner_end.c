@@ -17,8 +17,7 @@ static const char *signal_meaning(int number)
         return "SIGBUS (bad memory access)";
     case SIGFPE:
         return "SIGFPE (division by zero or overflow of integers, or a floating-point exception "
-               "that "
-               "it has unmasked)";
+               "that it has unmasked)";
     case SIGILL:
         return "SIGILL (illegal instruction)";
     case SIGTRAP:

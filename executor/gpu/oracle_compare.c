@@ -263,13 +263,9 @@ static int run_alone(struct oracle_process *p, struct program *baseline,
 // Gives back what a baseline alone has occupied.
 static void give_back(struct oracle_process *p, struct arena *memory, size_t judge_placed)
 {
-    struct gpu *gpu = &p->gpu;
-
-    arena_rewind(&gpu->judge, judge_placed);
-    arena_rewind(&gpu->open, gpu->open_mark);
-    oracle_process_trim(p, &gpu->open, 0);
-    arena_rewind(memory, 0);
-    oracle_process_trim(p, memory, 0);
+    arena_rewind(&p->gpu.judge, judge_placed);
+    oracle_process_give_back(p, &p->gpu.open, p->gpu.open_mark, 0);
+    oracle_process_give_back(p, memory, 0, 0);
 }
 
 int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,

@@ -23,8 +23,10 @@
 
 // ---- the cache ----
 
-void oracle_process_trim(struct oracle_process *p, struct arena *arena, size_t bytes)
+void oracle_process_give_back(struct oracle_process *p, struct arena *arena, size_t placed,
+                              size_t bytes)
 {
+    arena_rewind(arena, placed);
     if (!p->gpu.hung) {
         arena_trim(arena, bytes);
     }
@@ -111,19 +113,18 @@ static bool is_done_with(const struct oracle_process *p, const struct input_set 
 static int make_entry(struct oracle_process *p, const struct input_set *set,
                       const struct tensor_sizes *sizes, struct expected **ret, struct err *err)
 {
-    int rc = 0;
-
     if (is_done_with(p, set) || is_full(p)) {
-        rc = forget(p, err);
-        oracle_process_trim(p, &p->outputs, p->outputs_most);
-    }
-    if (rc != 0) {
-        return rc;
+        int failed = forget(p, err);
+
+        if (failed != 0) {
+            return failed;
+        }
+        oracle_process_give_back(p, &p->outputs, 0, p->outputs_most);
     }
     size_t placed = p->outputs.placed;
     struct expected *entry = &p->cache[p->cache_count];
     *entry = (struct expected){.set = *set};
-    rc = place(p, entry, sizes, err);
+    int rc = place(p, entry, sizes, err);
     if (rc != 0) {
         arena_rewind(&p->outputs, placed);
         return rc;
@@ -189,7 +190,7 @@ int oracle_process_need(struct oracle_process *p, const struct input_set *set,
     if (rc == ERR_LIMIT) { // there may be room without the others
         why = (struct err)ERR_INIT;
         rc = forget(p, &why);
-        oracle_process_trim(p, &p->outputs, 0);
+        oracle_process_give_back(p, &p->outputs, 0, 0);
         rc = rc == 0 ? have(p, set, ret, &why) : rc;
     }
     rc = rc == 0 ? oracle_process_settle(p, &why) : rc;
@@ -271,10 +272,8 @@ static void drop_setups(struct oracle_process *p)
         struct program *reference = p->setup[i].reference;
 
         if (reference && reference->memory) { // which may be much
-            arena_rewind(&p->gpu.open, p->gpu.open_mark);
-            oracle_process_trim(p, &p->gpu.open, 0);
-            arena_rewind(reference->memory, 0);
-            oracle_process_trim(p, reference->memory, 0);
+            oracle_process_give_back(p, &p->gpu.open, p->gpu.open_mark, 0);
+            oracle_process_give_back(p, reference->memory, 0, 0);
         }
         program_free(reference);
         problem_free(p->setup[i].problem);

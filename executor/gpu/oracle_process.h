@@ -49,9 +49,10 @@ struct oracle_process {
 // until other outputs are computed.
 MUST_CHECK int oracle_process_need(struct oracle_process *p, const struct input_set *set,
                                    struct expected **ret, struct err *err);
-// Gives back the memory of an arena beyond `bytes` of which nothing is in use; none after a program
-// has not ended, since it may be using it.
-void oracle_process_trim(struct oracle_process *p, struct arena *arena, size_t bytes);
+// Gives back what lies behind `placed` in an arena, and its memory beyond `bytes`; no memory after
+// a program has not ended, since it may be using it.
+void oracle_process_give_back(struct oracle_process *p, struct arena *arena, size_t placed,
+                              size_t bytes);
 // Queues running the reference on the set, whose outputs have been placed. ERR_INVALID or
 // ERR_LIMIT when it cannot be launched.
 MUST_CHECK int oracle_process_compute(struct oracle_process *p, const struct input_set *set,
