@@ -200,6 +200,8 @@ struct cu_uuid {
       (cu_memory * ret, void *handle, int type))                                                   \
     X(REQUIRED, host_register, "cuMemHostRegister_v2",                                             \
       (void *memory, size_t size, unsigned flags))                                                 \
+    X(REQUIRED, host_pointer, "cuMemHostGetDevicePointer_v2",                                      \
+      (cu_pointer * ret, void *memory, unsigned flags))                                            \
     X(REQUIRED, copy_to_device, "cuMemcpyHtoDAsync_v2",                                            \
       (cu_pointer to, const void *from, size_t size, cu_stream stream))                            \
     X(REQUIRED, copy_to_host, "cuMemcpyDtoHAsync_v2",                                              \

@@ -19,7 +19,7 @@
 #define NAP_NS (50 * 1000)        // between two polls of a longer wait
 #define FINISH_NS (20 * NS_PER_S) // limit of a wait for the executor's own work
 #define THREADS 256
-#define BLOCKS_PER_MULTIPROCESSOR 4
+#define BLOCKS_PER_MULTIPROCESSOR 8
 #define HEALTH_COUNT 4096
 #define HEALTH_STEPS 8 // the kernel does as many (kc_health)
 
@@ -118,9 +118,12 @@ static int make_memory(struct gpu *gpu, struct err *err)
     if (!gpu->host_words) {
         return err_set(err, ERR_SYSTEM, "no memory for results");
     }
-    return gpu_check(
+    rc = gpu_check(
         gpu, gpu->driver.host_register(gpu->host_words, GPU_WORDS_BYTES, CU_HOST_REGISTER_PORTABLE),
         "pinning memory", err);
+    return rc == 0 ? gpu_check(gpu, gpu->driver.host_pointer(&gpu->copied, gpu->host_words, 0),
+                               "finding pinned memory", err)
+                   : rc;
 }
 
 int gpu_open(struct gpu *gpu, const char *uuid, struct err *err)
@@ -283,9 +286,9 @@ static int launch(struct gpu *gpu, enum gpu_kernel kernel, uint32_t blocks, uint
 int gpu_run(struct gpu *gpu, enum gpu_kernel kernel, uint64_t items, void **parameters,
             struct err *err)
 {
-    // What computes much for each element needs more threads than what only moves memory.
-    bool computes = kernel == GPU_INPUTS || kernel == GPU_INPUTS_QUICK || kernel == GPU_DIGEST;
-    uint64_t most = (uint64_t)gpu->multiprocessors * BLOCKS_PER_MULTIPROCESSOR * (computes ? 2 : 1);
+    // Blocks that wait for their turn make up for those that take longer.
+    bool uneven = kernel == GPU_INPUTS || kernel == GPU_INPUTS_QUICK || kernel == GPU_COMPARE;
+    uint64_t most = (uint64_t)gpu->multiprocessors * BLOCKS_PER_MULTIPROCESSOR * (uneven ? 2 : 1);
     uint64_t blocks = (items + THREADS - 1) / THREADS;
 
     blocks = blocks < 1 ? 1 : blocks < most ? blocks : most;
@@ -295,7 +298,7 @@ int gpu_run(struct gpu *gpu, enum gpu_kernel kernel, uint64_t items, void **para
 
 int gpu_poison_shared(struct gpu *gpu, uint64_t key, struct err *err)
 {
-    uint32_t bytes = (uint32_t)gpu->smem_optin & ~3u;
+    uint32_t bytes = (uint32_t)gpu->smem_optin & ~15u;
 
     return launch(gpu, GPU_SHARED_POISON, (uint32_t)gpu->multiprocessors, 1024, bytes,
                   (void *[]){&bytes, &key}, err);

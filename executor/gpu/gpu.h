@@ -89,6 +89,7 @@ struct gpu {
     size_t flush_bytes;   // of that memory
     cu_pointer words;     // GPU_SCRATCH_WORDS result words in `open`; see gpu_clear_words
     uint64_t *host_words; // their copy on the host, which gpu_read_words fills
+    cu_pointer copied;    // where the GPU finds that
     double overhead_ns;   // of an empty window between two events; 0: not measured yet
     bool hung;            // a wait has reached its limit
     bool broken;          // the driver has reported a fault of the context

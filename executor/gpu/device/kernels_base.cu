@@ -26,15 +26,23 @@
 typedef unsigned long long kc_u64;
 typedef long long kc_i64;
 
+// 16 bytes, which a thread loads or stores at once where they lie at a multiple of 16.
+#ifdef KC_HOST
+typedef struct {
+    kc_u64 x, y;
+} kc_two;
+#else
+typedef ulonglong2 kc_two;
+#endif
+
 // ---- atomics and reductions ----
 
 #ifdef KC_HOST
 KC_DEVICE void kc_add(kc_u64 *to, kc_u64 value) { *to += value; }
-KC_DEVICE void kc_min(kc_u64 *to, kc_u64 value) { *to = value < *to ? value : *to; }
 KC_DEVICE void kc_max(kc_u64 *to, kc_u64 value) { *to = value > *to ? value : *to; }
-KC_DEVICE void kc_warp_add_double(double *to, double value) { *to += value; }
-// Adds the sum of the warp's values, by one thread of the warp.
-KC_DEVICE void kc_warp_add(kc_u64 *to, kc_u64 value) { *to += value; }
+KC_DEVICE void kc_block_add_double(double *to, double value) { *to += value; }
+KC_DEVICE void kc_block_add(kc_u64 *to, kc_u64 value) { *to += value; }
+KC_DEVICE void kc_block_max(kc_u64 *to, kc_u64 value) { kc_max(to, value); }
 KC_DEVICE kc_u64 kc_bits(double x)
 {
     union {
@@ -70,26 +78,35 @@ KC_DEVICE void kc_sincospi(float x, float *sine, float *cosine)
 }
 #else
 KC_DEVICE void kc_add(kc_u64 *to, kc_u64 value) { atomicAdd(to, value); }
-KC_DEVICE void kc_min(kc_u64 *to, kc_u64 value) { atomicMin(to, value); }
 KC_DEVICE void kc_max(kc_u64 *to, kc_u64 value) { atomicMax(to, value); }
-KC_DEVICE void kc_warp_add(kc_u64 *to, kc_u64 value)
-{
-    for (int step = 16; step > 0; step /= 2) {
-        value += __shfl_xor_sync(0xffffffffu, value, step);
+// One atomic of a block, because those on one address follow one another: for each thread or warp
+// they would take longer than what they collect. All threads of the block call these.
+#define KC_BLOCK(name, type, combine, atomic)                                                      \
+    KC_DEVICE void name(type *to, type value)                                                      \
+    {                                                                                              \
+        __shared__ type of_warp[32];                                                               \
+        for (int step = 16; step > 0; step /= 2) {                                                 \
+            type other = __shfl_xor_sync(0xffffffffu, value, step);                                \
+            value = combine;                                                                       \
+        }                                                                                          \
+        if (threadIdx.x % 32 == 0) {                                                               \
+            of_warp[threadIdx.x / 32] = value;                                                     \
+        }                                                                                          \
+        __syncthreads();                                                                           \
+        if (threadIdx.x == 0) {                                                                    \
+            for (unsigned i = 1; i < blockDim.x / 32; i++) {                                       \
+                type other = of_warp[i];                                                           \
+                value = combine;                                                                   \
+            }                                                                                      \
+            if (value != 0) {                                                                      \
+                atomic(to, value);                                                                 \
+            }                                                                                      \
+        }                                                                                          \
+        __syncthreads();                                                                           \
     }
-    if ((threadIdx.x & 31) == 0) {
-        atomicAdd(to, value);
-    }
-}
-KC_DEVICE void kc_warp_add_double(double *to, double value)
-{
-    for (int step = 16; step > 0; step /= 2) {
-        value += __shfl_xor_sync(0xffffffffu, value, step);
-    }
-    if ((threadIdx.x & 31) == 0) {
-        atomicAdd(to, value);
-    }
-}
+KC_BLOCK(kc_block_add, kc_u64, value + other, atomicAdd)
+KC_BLOCK(kc_block_add_double, double, value + other, atomicAdd)
+KC_BLOCK(kc_block_max, kc_u64, value > other ? value : other, atomicMax)
 KC_DEVICE kc_u64 kc_bits(double x) { return (kc_u64)__double_as_longlong(x); }
 KC_DEVICE float kc_float(unsigned bits) { return __uint_as_float(bits); }
 KC_DEVICE unsigned kc_float_bits(float x) { return __float_as_uint(x); }

@@ -299,6 +299,13 @@ CALL(cuMemHostRegister_v2, void *memory, size_t size, unsigned flags)
     return !memory || size == 0 || flags > 15 ? CU_INVALID_VALUE : CU_OK;
 }
 
+CALL(cuMemHostGetDevicePointer_v2, cu_pointer *ret, void *memory, unsigned flags)
+{
+    NEED_CONTEXT;
+    *ret = (cu_pointer)(uintptr_t)memory;
+    return !memory || flags != 0 ? CU_INVALID_VALUE : CU_OK;
+}
+
 // Copies at once, unless a kernel before it never ends.
 static cu_result copy(void *to, const void *from, size_t size, cu_stream stream)
 {
