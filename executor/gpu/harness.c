@@ -177,10 +177,9 @@ static size_t with_area(const struct arena *arena, size_t placed, size_t bytes)
     return placed;
 }
 
-// Returns how much of the open arena is placed when the tensors of these sizes are, and of a timed
-// case what its outputs are kept in.
-static size_t placed_with(const struct gpu_harness *harness, const struct tensor_sizes *sizes,
-                          bool timed)
+// Returns how much of the open arena is placed when the tensors of these sizes are, and what
+// outputs are kept in.
+static size_t placed_with(const struct gpu_harness *harness, const struct tensor_sizes *sizes)
 {
     const struct problem *problem = harness->problem;
     const struct arena *open = &harness->gpu->open;
@@ -189,7 +188,7 @@ static size_t placed_with(const struct gpu_harness *harness, const struct tensor
     for (size_t t = 0; t < problem->tensor_count; t++) {
         placed = with_area(open, placed, sizes->bytes[t]);
     }
-    for (size_t t = 0; t < problem->tensor_count && timed; t++) {
+    for (size_t t = 0; t < problem->tensor_count; t++) {
         if (tensor_is_output(&problem->tensor[t])) {
             placed = with_area(open, placed, sizes->bytes[t]);
         }
@@ -200,7 +199,7 @@ static size_t placed_with(const struct gpu_harness *harness, const struct tensor
 // Sets *most to what is placed with one of these cases, if that is more. A case that is larger than
 // the arena can be is refused when it is placed.
 static int reach(const struct gpu_harness *harness, const struct shape_case *list, size_t count,
-                 bool timed, size_t *most, struct err *err)
+                 size_t *most, struct err *err)
 {
     for (size_t i = 0; i < count; i++) {
         struct tensor_sizes sizes;
@@ -209,7 +208,7 @@ static int reach(const struct gpu_harness *harness, const struct shape_case *lis
         if (rc != 0) {
             return rc;
         }
-        size_t placed = placed_with(harness, &sizes, timed);
+        size_t placed = placed_with(harness, &sizes);
         *most = placed <= harness->gpu->open.reserved && placed > *most ? placed : *most;
     }
     return 0;
@@ -221,10 +220,10 @@ int gpu_harness_reserve(struct gpu_harness *harness, const struct shape_case *hi
     const struct problem *problem = harness->problem;
     struct gpu *gpu = harness->gpu;
     size_t most = gpu->open_mark;
-    int rc = reach(harness, problem->bench, problem->bench_count, true, &most, err);
+    int rc = reach(harness, problem->bench, problem->bench_count, &most, err);
 
-    rc = rc == 0 ? reach(harness, problem->check, problem->check_count, false, &most, err) : rc;
-    rc = rc == 0 ? reach(harness, hidden, hidden_count, false, &most, err) : rc;
+    rc = rc == 0 ? reach(harness, problem->check, problem->check_count, &most, err) : rc;
+    rc = rc == 0 ? reach(harness, hidden, hidden_count, &most, err) : rc;
     if (rc == 0 && (gpu->open.mapped > ARENA_TIMES * most || // all of which is looked at
                     gpu->open.chunk_count > ARENA_PIECES)) {
         arena_trim(&gpu->open, 0);
@@ -250,14 +249,13 @@ static int place_tensors(struct gpu_harness *harness, const struct gpu_case *dat
     return rc;
 }
 
-// Places where outputs are kept, which only a case with the baseline needs.
+// Places where outputs are kept.
 static int place_kept(struct gpu_harness *harness, const struct gpu_case *data, struct err *err)
 {
-    bool timed = (harness->arms & 1u << ARM_BASELINE) != 0;
     int rc = 0;
 
     memset(harness->kept, 0, sizeof(harness->kept));
-    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0 && timed; t++) {
+    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
         rc = tensor_is_output(&harness->problem->tensor[t])
                  ? guarded_buffer_place(&harness->kept[t], &harness->gpu->open,
                                         data->sizes.bytes[t], err)
@@ -362,6 +360,9 @@ int gpu_harness_place(struct gpu_harness *harness, struct gpu_case *data, unsign
 
     if (rc != 0 || (harness->placed == data && harness->arms == arms)) {
         return rc;
+    }
+    if (harness->live_waits || harness->kept_waits) {
+        return err_set(err, ERR_INTERNAL, "outputs that wait for the oracle would be lost");
     }
     harness->placed = NULL;
     harness->arms = arms;

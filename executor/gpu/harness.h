@@ -13,14 +13,16 @@
 //   gpu_harness_inspect finds whoever has written elsewhere.
 // - What no launch may see is in another arena (gpu->judge), which is closed while one runs: values
 //   of device variables and contents of recordings. It is one piece of memory.
-// - Outputs of timed launches are kept in the open arena, but not while code of a candidate runs.
+// - Outputs that wait for the oracle are kept in the open arena: of timed launches while no code of
+//   a candidate runs, of verification while the same arm runs on the next content. The oracle makes
+//   the digest of such an output again, which shows that it is what the launch had left.
 // - Inputs are made in place before the first of two timed launches on a content, and before every
 //   other launch, and compared with what they must be after each but the baseline's timed ones.
 // - Before a launch, outputs and shared memory are poisoned; after it, device variables and scratch
 //   memory are given back what they had.
-// - The oracle compares outputs with what is expected: all that is launched for verification, and
-//   of the timed launches those that the caller picks and those whose digest does not look like the
-//   baseline's.
+// - The oracle compares outputs with what is expected: all that is launched for verification, those
+//   of one arm and case at once, and of the timed launches those that the caller picks and those
+//   whose digest does not look like the baseline's.
 #ifndef EXECUTOR_GPU_HARNESS_H
 #define EXECUTOR_GPU_HARNESS_H
 
@@ -40,6 +42,7 @@ struct output_digest {
 // The digests of all outputs of one launch.
 struct launch_digest {
     bool known;
+    bool accepted; // by the oracle; only of launches for verification
     uint64_t content;
     struct output_digest output[PROBLEM_TENSOR_MAX];
 };
@@ -48,8 +51,7 @@ struct launch_digest {
 struct gpu_case {
     const struct measure_case *of;
     struct tensor_sizes sizes;
-    // The last launch of each arm on an even and on an odd content. Those of verification, on
-    // contents below MEASURE_CONTENTS, have been accepted by the oracle.
+    // The last launch of each arm on an even and on an odd content.
     struct launch_digest last[ARM_COUNT][2];
     // The largest difference between the sums of the arm and of the baseline, for the same content,
     // among outputs that the oracle has accepted.
@@ -75,8 +77,10 @@ struct gpu_harness {
     struct problem *problem;         // borrowed from the measurement
     struct program *arm[ARM_COUNT];  // owned; NULL: not loaded. The oracle has the reference.
     struct guarded_buffer live[PROBLEM_TENSOR_MAX]; // what the programs work on
-    struct guarded_buffer kept[PROBLEM_TENSOR_MAX]; // outputs of the second arm's last launch
-    uint64_t pair; // the content of the last timed launch; 0: none since the pattern was filled
+    struct guarded_buffer kept[PROBLEM_TENSOR_MAX]; // outputs of an earlier launch
+    uint64_t pair;   // the content of the last timed launch; 0: none since the pattern was filled
+    bool live_waits; // the outputs of the last launch wait for the oracle, in `live`
+    bool kept_waits; // those of the launch of verification before it do, in `kept`
     struct gpu_handover *handover; // of a candidate that runs unsealed; NULL: it does not
     const struct gpu_case *placed; // the case that the buffers are placed for; NULL: none
     unsigned arms;                 // that are placed, bits 1 << enum arm_index
@@ -132,14 +136,19 @@ MUST_CHECK int gpu_harness_inspect(struct gpu_harness *harness, struct err *err)
 MUST_CHECK int gpu_harness_refill(struct gpu_harness *harness, struct err *err);
 
 // Launches the arm once on a content of the case. The case must be placed with this arm. Contents
-// below MEASURE_CONTENTS are for verification: the outputs are compared with what is expected. Of
-// others the digest is kept, and of arms other than the baseline the outputs. When `time` is not
+// below MEASURE_CONTENTS are for verification: outputs whose digest the oracle has not accepted
+// before wait for gpu_harness_judge, at most those of two launches. Of other contents the digest is
+// kept, and of arms other than the baseline the outputs. When `time` is not
 // NULL, the caches are in the state that the problem asks for, and the launch is timed. The host
 // waits for each launch before it queues the next. Without that, launches take up to 1 us more or
 // less depending on their place in the queue, on an H200 (docs/measuring.md).
 MUST_CHECK int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data,
                                   enum arm_index arm, uint64_t content,
                                   struct gpu_launch_time *time, struct err *err);
+
+// Has the oracle compare the outputs of verification that wait, which are the arm's.
+MUST_CHECK int gpu_harness_judge(struct gpu_harness *harness, struct gpu_case *data,
+                                 enum arm_index arm, struct err *err);
 
 // Verifies the last launch of the arm on this content, which the baseline has had too: compares the
 // two digests and, when they differ too much or `judge` is set, the kept outputs with what is

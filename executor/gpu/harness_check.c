@@ -23,6 +23,8 @@
 #define SUSPECT 8.0  // differences of sums up to this many times the largest accepted one are usual
 #define ALONE_RUNS 3 // contents on which a baseline that has failed is run alone
 
+_Static_assert(MEASURE_CONTENTS *PROBLEM_TENSOR_MAX <= ORACLE_OUTPUTS, "all that may wait");
+
 // ---- the baseline ----
 
 // Returns 0 when the baseline is right where no candidate has ever run.
@@ -65,6 +67,16 @@ int gpu_harness_baseline_failed(struct gpu_harness *harness, const struct gpu_ca
 }
 
 // ---- guards and inputs ----
+
+int gpu_harness_wrote_outside(struct gpu_harness *harness, const struct gpu_case *data,
+                              enum arm_index arm, struct err *err)
+{
+    return arm == ARM_CANDIDATE
+               ? measurement_stop(harness->measurement, VERDICT_WRONG,
+                                  "it wrote outside its tensors, for %s", data->of->name)
+               : err_set(err, ERR_INVALID, "the baseline wrote outside its tensors, for %s",
+                         data->of->name);
+}
 
 int gpu_harness_check_memory(struct gpu_harness *harness, const struct gpu_case *data,
                              enum arm_index arm, uint64_t content, const struct gpu_zones *zones,
@@ -140,23 +152,6 @@ static void note_error(struct gpu_harness *harness, enum arm_index arm, size_t t
     }
 }
 
-// Has the oracle compare one output, which is in `from`, with what is expected.
-static int ask_oracle(struct gpu_harness *harness, const struct gpu_case *data, enum arm_index arm,
-                      uint64_t content, size_t tensor, const struct guarded_buffer *from,
-                      double *ret_error, struct err *err)
-{
-    struct input_set set = gpu_harness_input_set(harness, data, content);
-    struct oracle_answer answer;
-    int rc = oracle_check(harness->oracle, harness->gpu, &set, tensor, from->tensor, &answer, err);
-
-    if (rc != 0) {
-        return rc;
-    }
-    *ret_error = answer.max_error;
-    note_error(harness, arm, tensor, answer.max_error);
-    return answer.wrong > 0 ? refuse_output(harness, data, arm, content, tensor, &answer, err) : 0;
-}
-
 static void take_digest(const struct gpu_harness *harness, uint64_t content,
                         struct launch_digest *ret)
 {
@@ -204,7 +199,8 @@ static bool is_accepted(struct gpu_harness *harness, const struct gpu_case *data
     for (size_t i = 0; i < ARRAY_LEN(by); i++) {
         const struct launch_digest *last = &data->last[by[i]][content % 2];
 
-        if (last->known && last->content == content && same_hash(output, &last->output[tensor])) {
+        if (last->accepted && last->content == content &&
+            same_hash(output, &last->output[tensor])) {
             output->max_error = last->output[tensor].max_error;
             note_error(harness, arm, tensor, output->max_error);
             return true;
@@ -213,34 +209,103 @@ static bool is_accepted(struct gpu_harness *harness, const struct gpu_case *data
     return false;
 }
 
-int gpu_harness_check_outputs(struct gpu_harness *harness, struct gpu_case *data,
-                              enum arm_index arm, uint64_t content, struct err *err)
+// The outputs of a launch have been found right.
+static void accept_launch(struct gpu_harness *harness, struct gpu_case *data, enum arm_index arm,
+                          uint64_t content)
 {
-    struct launch_digest digest;
-    int rc = 0;
-
-    take_digest(harness, content, &digest);
-    for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
-        struct output_digest *output = &digest.output[t];
-
-        if (content < MEASURE_CONTENTS && tensor_is_output(&harness->problem->tensor[t]) &&
-            !is_accepted(harness, data, arm, content, t, output)) {
-            rc = ask_oracle(harness, data, arm, content, t, &harness->live[t], &output->max_error,
-                            err);
-        }
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    data->last[arm][content % 2] = digest;
-    if (content >= MEASURE_CONTENTS) {
-        return 0;
-    }
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         accept(data, arm, content, t);
     }
     harness->measurement->checks += arm == ARM_CANDIDATE;
-    return 0;
+}
+
+void gpu_harness_note_outputs(struct gpu_harness *harness, struct gpu_case *data,
+                              enum arm_index arm, uint64_t content)
+{
+    struct launch_digest digest;
+
+    take_digest(harness, content, &digest);
+    digest.accepted = content < MEASURE_CONTENTS;
+    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
+        digest.accepted =
+            digest.accepted && (!tensor_is_output(&harness->problem->tensor[t]) ||
+                                is_accepted(harness, data, arm, content, t, &digest.output[t]));
+    }
+    data->last[arm][content % 2] = digest;
+    if (digest.accepted) {
+        accept_launch(harness, data, arm, content);
+    }
+    harness->live_waits = content < MEASURE_CONTENTS && !digest.accepted;
+}
+
+// Appends the outputs of a launch on this content, which lie in `from`.
+static void list_outputs(const struct gpu_harness *harness, const struct gpu_case *data,
+                         uint64_t content, const struct guarded_buffer *from,
+                         struct oracle_output list[static ORACLE_OUTPUTS], size_t *count)
+{
+    for (size_t t = 0; t < harness->problem->tensor_count; t++) {
+        if (tensor_is_output(&harness->problem->tensor[t])) {
+            list[(*count)++] =
+                (struct oracle_output){.set = gpu_harness_input_set(harness, data, content),
+                                       .tensor = t,
+                                       .offset = from[t].tensor - harness->gpu->open.base};
+        }
+    }
+}
+
+// Has the oracle compare outputs of the arm's last launches. What differs from its digest has been
+// written since.
+static int ask_oracle(struct gpu_harness *harness, struct gpu_case *data, enum arm_index arm,
+                      const struct oracle_output *list, size_t count, struct err *err)
+{
+    struct oracle_answer answer[ORACLE_OUTPUTS];
+    int rc =
+        oracle_check(harness->oracle, harness->gpu, list, count, harness->hash_key, answer, err);
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        size_t t = list[i].tensor;
+        uint64_t content = list[i].set.number;
+        struct output_digest *digest = &data->last[arm][content % 2].output[t];
+
+        digest->max_error = answer[i].max_error;
+        note_error(harness, arm, t, answer[i].max_error);
+        rc = answer[i].wrong > 0 ? refuse_output(harness, data, arm, content, t, &answer[i], err)
+             : memcmp(digest->hash, answer[i].hash, sizeof(digest->hash)) != 0
+                 ? gpu_harness_wrote_outside(harness, data, arm, err)
+                 : 0;
+    }
+    return rc;
+}
+
+int gpu_harness_judge(struct gpu_harness *harness, struct gpu_case *data, enum arm_index arm,
+                      struct err *err)
+{
+    struct oracle_output list[ORACLE_OUTPUTS] = {{.tensor = 0}};
+    bool waits[MEASURE_CONTENTS], kept = harness->kept_waits;
+    size_t count = 0;
+
+    for (uint64_t i = 0; i < MEASURE_CONTENTS; i++) {
+        const struct launch_digest *last = &data->last[arm][i % 2];
+
+        waits[i] = last->known && last->content == i && !last->accepted;
+        if (waits[i]) { // the first of them is the one that is kept
+            list_outputs(harness, data, i, kept ? harness->kept : harness->live, list, &count);
+            kept = false;
+        }
+    }
+    int rc = count > 0 ? ask_oracle(harness, data, arm, list, count, err) : 0;
+    if (rc != 0) {
+        return rc;
+    }
+    for (uint64_t i = 0; i < MEASURE_CONTENTS; i++) {
+        if (waits[i]) {
+            data->last[arm][i % 2].accepted = true;
+            accept_launch(harness, data, arm, i);
+        }
+    }
+    rc = harness->kept_waits ? gpu_harness_forget_kept(harness, err) : 0;
+    harness->live_waits = harness->kept_waits = false;
+    return rc;
 }
 
 // ---- timed launches ----
@@ -267,8 +332,6 @@ int gpu_harness_verify(struct gpu_harness *harness, struct gpu_case *data, enum 
                        uint64_t content, bool judge, struct err *err)
 {
     const struct problem *problem = harness->problem;
-    double ignored;
-    int rc = 0;
 
     for (enum arm_index each = 0; each < ARM_COUNT; each++) {
         const struct launch_digest *last = &data->last[each][content % 2];
@@ -285,17 +348,12 @@ int gpu_harness_verify(struct gpu_harness *harness, struct gpu_case *data, enum 
     if (!judge) {
         return 0;
     }
-    for (size_t t = 0; t < problem->tensor_count && rc == 0; t++) {
-        if (tensor_is_output(&problem->tensor[t])) {
-            rc = ask_oracle(harness, data, arm, content, t, &harness->kept[t], &ignored, err);
-        }
+    struct oracle_output list[ORACLE_OUTPUTS] = {{.tensor = 0}};
+    size_t count = 0;
+    list_outputs(harness, data, content, harness->kept, list, &count);
+    int rc = ask_oracle(harness, data, arm, list, count, err);
+    if (rc == 0) {
+        accept_launch(harness, data, arm, content);
     }
-    if (rc != 0) {
-        return rc;
-    }
-    for (size_t t = 0; t < problem->tensor_count; t++) {
-        accept(data, arm, content, t);
-    }
-    harness->measurement->checks += arm == ARM_CANDIDATE;
-    return 0;
+    return rc;
 }

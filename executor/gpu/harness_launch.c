@@ -1,5 +1,6 @@
 // Design note. One launch is queued in two parts:
 //
+//   verification, the outputs of the launch before wait for the oracle: keep them
 //   close the arena `judge`, unless it is closed
 //     clear scratch memory
 //     timed, the first of two launches on a content: forget the outputs that are kept
@@ -223,18 +224,11 @@ static int look_at_tensor(struct gpu_harness *harness, const struct gpu_case *da
                                        WORD_DIGEST + 4 * t, err);
 }
 
-// Queues keeping the outputs of a timed launch of the second arm, which the oracle may be asked for
-// when the baseline's for the same content are known. No code of a candidate runs before they are
-// forgotten.
-static int keep_outputs(struct gpu_harness *harness, enum arm_index arm, uint64_t content,
-                        struct err *err)
+static int keep_outputs(struct gpu_harness *harness, struct err *err)
 {
     struct gpu *gpu = harness->gpu;
     int rc = 0;
 
-    if (arm == ARM_BASELINE || content < MEASURE_CONTENTS) {
-        return 0;
-    }
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
         const struct guarded_buffer *live = &harness->live[t];
 
@@ -246,6 +240,20 @@ static int keep_outputs(struct gpu_harness *harness, enum arm_index arm, uint64_
         }
     }
     return rc;
+}
+
+// Queues keeping the outputs of the launch of verification before, if they wait for the oracle.
+static int keep_waiting(struct gpu_harness *harness, struct err *err)
+{
+    if (!harness->live_waits) {
+        return 0;
+    }
+    if (harness->kept_waits) {
+        return err_set(err, ERR_INTERNAL, "more outputs wait for the oracle than can be kept");
+    }
+    harness->live_waits = false;
+    harness->kept_waits = true;
+    return keep_outputs(harness, err);
 }
 
 // Queues copying results that are not in their tensors there.
@@ -283,11 +291,14 @@ static int look(struct gpu_harness *harness, const struct gpu_case *data, enum a
     return rc == 0 ? gpu_read_words(harness->gpu, 0, WORD_COUNT, err) : rc;
 }
 
-// Queues what else comes after a launch, and waits for all of it.
+// Queues what else comes after a launch, and waits for all of it. The outputs of a timed launch of
+// the second arm are kept, since the oracle may be asked for them when the baseline's for the same
+// content are known. No code of a candidate runs before they are forgotten.
 static int finish(struct gpu_harness *harness, enum arm_index arm, uint64_t content,
                   struct err *err)
 {
-    int rc = keep_outputs(harness, arm, content, err);
+    bool keeps = arm != ARM_BASELINE && content >= MEASURE_CONTENTS;
+    int rc = keeps ? keep_outputs(harness, err) : 0;
 
     rc = rc == 0 ? restore(harness, arm, err) : rc;
     return rc == 0 ? gpu_finish(harness->gpu, "looking at what a launch has done", err) : rc;
@@ -428,7 +439,8 @@ int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum 
     for (size_t i = 0; i < 2; i++) {
         harness->stamp_key[i] = stats_rng_u64(&harness->measurement->rng);
     }
-    int rc = gpu_harness_zones(harness, arm, &zones, err);
+    int rc = keep_waiting(harness, err);
+    rc = rc == 0 ? gpu_harness_zones(harness, arm, &zones, err) : rc;
     if (rc == 0) {
         rc = run_sealed(harness, data, arm, content, time, &zones, err);
     }
@@ -455,7 +467,7 @@ int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum 
     } else {
         gpu_harness_note_time(harness, data, arm);
     }
-    rc = gpu_harness_check_outputs(harness, data, arm, content, err);
+    gpu_harness_note_outputs(harness, data, arm, content);
 out:
     if (!time) {
         *verify_s = fmax(*verify_s, 0) + clock_seconds(clock_now_ns(&clock_system) - start);

@@ -42,11 +42,7 @@ int gpu_harness_check_stamps(struct gpu_harness *harness, const struct gpu_case 
     if (is_proven(harness, first) && is_proven(harness, first + STAMP_WORDS)) {
         return 0;
     }
-    return arm == ARM_CANDIDATE
-               ? measurement_stop(harness->measurement, VERDICT_WRONG,
-                                  "it wrote outside its tensors, for %s", data->of->name)
-               : err_set(err, ERR_INVALID, "the baseline wrote outside its tensors, for %s",
-                         data->of->name);
+    return gpu_harness_wrote_outside(harness, data, arm, err);
 }
 
 // By the host's clock, in which the GPU also waits for the host and changes between two contexts:

@@ -39,9 +39,12 @@ MUST_CHECK int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct er
 MUST_CHECK int gpu_harness_check_memory(struct gpu_harness *harness, const struct gpu_case *data,
                                         enum arm_index arm, uint64_t content,
                                         const struct gpu_zones *zones, struct err *err);
-// Takes the digests. Checks that the outputs are right when the content is one of verification.
-MUST_CHECK int gpu_harness_check_outputs(struct gpu_harness *harness, struct gpu_case *data,
-                                         enum arm_index arm, uint64_t content, struct err *err);
+// Takes the digests. Of verification, outputs that the oracle has not accepted before wait for it.
+void gpu_harness_note_outputs(struct gpu_harness *harness, struct gpu_case *data,
+                              enum arm_index arm, uint64_t content);
+// The arm has written where it must not: the candidate's verdict, or an error.
+MUST_CHECK int gpu_harness_wrote_outside(struct gpu_harness *harness, const struct gpu_case *data,
+                                         enum arm_index arm, struct err *err);
 
 // Checks that both stamps of the launch are what kc_stamp wrote.
 MUST_CHECK int gpu_harness_check_stamps(struct gpu_harness *harness, const struct gpu_case *data,

@@ -112,7 +112,7 @@ static int launch_contents(struct gpu_harness *harness, enum arm_index arm, stru
     for (uint64_t content = 0; content < MEASURE_CONTENTS && rc == 0; content++) {
         rc = gpu_harness_launch(harness, data, arm, content, NULL, err);
     }
-    return rc;
+    return rc == 0 ? gpu_harness_judge(harness, data, arm, err) : rc;
 }
 
 // The baseline is verified first: the limit of the candidate's launches follows from what it took.
@@ -149,6 +149,7 @@ static int verify(void *machine, void *data, bool timed, struct err *err)
         return rc;
     }
     rc = gpu_harness_launch(harness, data, ARM_CANDIDATE, 0, NULL, err);
+    rc = rc == 0 ? gpu_harness_judge(harness, data, ARM_CANDIDATE, err) : rc;
     return rc == 0 ? gpu_harness_inspect(harness, err) : rc;
 }
 

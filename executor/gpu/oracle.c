@@ -255,23 +255,25 @@ int oracle_rest(struct oracle *oracle, const struct gpu *gpu, struct err *err)
     return rc == 0 ? leave_trimmed(oracle, gpu, err) : rc;
 }
 
-int oracle_check(struct oracle *oracle, const struct gpu *gpu, const struct input_set *set,
-                 size_t tensor, cu_pointer from, struct oracle_answer *ret, struct err *err)
+int oracle_check(struct oracle *oracle, const struct gpu *gpu, const struct oracle_output *outputs,
+                 size_t count, uint64_t hash_key, struct oracle_answer *ret, struct err *err)
 {
     struct oracle_request request = {
-        .operation = ORACLE_CHECK, .set = *set, .tensor = tensor, .offset = from - gpu->open.base};
+        .operation = ORACLE_CHECK, .count = count, .hash_key = hash_key};
     int rc = share(oracle, gpu, err);
 
+    rc = rc == 0 ? oracle_send(oracle->socket, &request, sizeof(request), err) : rc;
+    rc = rc == 0 ? oracle_send(oracle->socket, outputs, count * sizeof(*outputs), err) : rc;
     if (rc != 0) {
         return rc;
     }
     struct oracle_reply reply;
-    rc = ask(oracle, &request, -1, &reply, err);
-    if (rc == 0) {
-        oracle->computing = false;
-        *ret = reply.answer;
+    rc = take_reply(oracle, &reply, err);
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    oracle->computing = false;
+    return oracle_receive(oracle->socket, ret, count * sizeof(*ret), err);
 }
 
 int oracle_run_alone(struct oracle *oracle, const struct bytes *baseline,

@@ -25,8 +25,18 @@ struct oracle {
     bool computing;      // it may be doing what oracle_expect has asked for
 };
 
+// One output that is to be compared with what is expected.
+struct oracle_output {
+    struct input_set set; // the input data
+    uint64_t tensor;      // its number
+    uint64_t offset;      // where it lies in the open arena of the caller's GPU, in bytes
+};
+
+#define ORACLE_OUTPUTS ((size_t)32) // that are compared at once
+
 // What the comparison of one output has found.
 struct oracle_answer {
+    uint64_t hash[2];      // of what was compared, as kc_digest makes it
     uint64_t wrong, first; // how many elements are outside the bound, and the index of the first
     double got, expected;  // values of that element; got is NaN for floats of 8 and 16 bits
     double max_error;      // largest |error| / (u S); u: unit roundoff, S: scale of the element
@@ -51,10 +61,11 @@ MUST_CHECK int oracle_setup(struct oracle *oracle, const struct bytes *problem,
 MUST_CHECK int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err);
 // Has the process use the GPU no more, and keep no memory that gpu->open has given back.
 MUST_CHECK int oracle_rest(struct oracle *oracle, const struct gpu *gpu, struct err *err);
-// Compares output number `tensor`, which lies at `from` in the open arena of gpu, with what is
-// expected for the input data. Nothing may be running that was queued on gpu.
+// Compares `count` outputs, at most ORACLE_OUTPUTS, with what is expected: answers ret[0 .. count).
+// Nothing may be running that was queued on gpu. Asking once for several outputs takes hardly
+// longer than for one, since the GPU has to change between two contexts and back.
 MUST_CHECK int oracle_check(struct oracle *oracle, const struct gpu *gpu,
-                            const struct input_set *set, size_t tensor, cu_pointer from,
+                            const struct oracle_output *outputs, size_t count, uint64_t hash_key,
                             struct oracle_answer *ret, struct err *err);
 
 // Runs the packed baseline on this input data in the oracle's process, where no code of a candidate

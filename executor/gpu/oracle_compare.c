@@ -49,27 +49,39 @@ static double value_of(enum dtype dtype, const unsigned char *at)
     }
 }
 
-// Compares count elements at `got` with y and scale. What is found goes to the first three result
-// words (kc_compare in executor/gpu/device/kernels.cu).
+#define CHECK_WORDS 8 // result words of one comparison: three of kc_compare, four of kc_digest
+#define CHECK_DIGEST 3
+
+// Queues comparing count elements at `got` with y and scale. What is found goes to three result
+// words from word `at` on, which are 0 (kc_compare in executor/gpu/device/kernels.cu).
+static int queue_compare(struct oracle_process *p, const struct tensor *tensor, cu_pointer got,
+                         cu_pointer y, cu_pointer scale, uint64_t count, size_t at, struct err *err)
+{
+    cu_pointer result = gpu_word(&p->gpu, at);
+    double u = dtype_roundoff(tensor->dtype), tolerance = tensor->tolerance;
+    int dtype = (int)tensor->dtype, exact = tensor_is_exact(tensor);
+
+    return gpu_run(&p->gpu, GPU_COMPARE, count,
+                   (void *[]){&got, &dtype, &tolerance, &u, &exact, &y, &scale, &count, &result},
+                   err);
+}
+
+// Brings the first `count` result words to the host.
+static int take_words(struct oracle_process *p, size_t count, struct err *err)
+{
+    int rc = gpu_read_words(&p->gpu, 0, count, err);
+
+    return rc == 0 ? gpu_finish(&p->gpu, "comparing outputs", err) : rc;
+}
+
+// Compares one output, and waits.
 static int run_compare(struct oracle_process *p, const struct tensor *tensor, cu_pointer got,
                        cu_pointer y, cu_pointer scale, uint64_t count, struct err *err)
 {
-    cu_pointer result = gpu_word(&p->gpu, 0);
-    double u = dtype_roundoff(tensor->dtype), tolerance = tensor->tolerance;
-    int dtype = (int)tensor->dtype, exact = tensor_is_exact(tensor);
-    int rc = gpu_clear_words(&p->gpu, 0, 3, err);
+    int rc = gpu_clear_words(&p->gpu, 0, CHECK_DIGEST, err);
 
-    if (rc != 0) {
-        return rc;
-    }
-    rc =
-        gpu_run(&p->gpu, GPU_COMPARE, count,
-                (void *[]){&got, &dtype, &tolerance, &u, &exact, &y, &scale, &count, &result}, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = gpu_read_words(&p->gpu, 0, 3, err);
-    return rc == 0 ? gpu_finish(&p->gpu, "comparing outputs", err) : rc;
+    rc = rc == 0 ? queue_compare(p, tensor, got, y, scale, count, 0, err) : rc;
+    return rc == 0 ? take_words(p, CHECK_DIGEST, err) : rc;
 }
 
 // Reads the first element that is wrong, and what it should be.
@@ -88,29 +100,79 @@ static int read_first(struct oracle_process *p, const struct tensor *tensor, cu_
                       err);
 }
 
-int oracle_process_compare(struct oracle_process *p, const struct oracle_request *request,
-                           const struct expected *entry, struct oracle_answer *ret, struct err *err)
+// Queues comparing an output, and its digest: whoever asks knows the digest of what it means.
+static int queue_check(struct oracle_process *p, const struct oracle_output *output,
+                       const struct expected *entry, uint64_t hash_key, size_t at, struct err *err)
 {
-    const struct tensor *tensor = &p->problem->tensor[request->tensor];
-    const struct arena *theirs = &p->theirs;
-    cu_pointer got = theirs->base + request->offset;
-    cu_pointer y = entry->value[request->tensor].tensor;
-    uint64_t count = entry->value[request->tensor].bytes / sizeof(double);
+    const struct tensor *tensor = &p->problem->tensor[output->tensor];
+    const struct guarded_buffer *value = &entry->value[output->tensor];
+    const struct guarded_buffer *scale = &entry->scale[output->tensor];
+    uint64_t count = value->bytes / sizeof(double);
+    const struct guarded_buffer got = {.tensor = p->theirs.base + output->offset,
+                                       .bytes = count * dtype_size(tensor->dtype)};
 
-    if (request->offset + count * dtype_size(tensor->dtype) > theirs->mapped) {
+    if (output->offset + got.bytes > p->theirs.mapped) {
         return err_set(err, ERR_INTERNAL, "the output to compare is not in shared memory");
     }
-    int rc = run_compare(p, tensor, got, y, entry->scale[request->tensor].tensor, count, err);
-    if (rc != 0) {
-        return rc;
-    }
-    *ret = (struct oracle_answer){.wrong = p->gpu.host_words[0]};
-    memcpy(&ret->max_error, &p->gpu.host_words[2], sizeof(double));
+    int rc = queue_compare(p, tensor, got.tensor, value->tensor, scale->tensor, count, at, err);
+    return rc == 0 ? guarded_buffer_digest(&got, &p->gpu, (int)tensor->dtype, hash_key, 0,
+                                           at + CHECK_DIGEST, err)
+                   : rc;
+}
+
+// Takes what was found from the words on the host.
+static int take_answer(struct oracle_process *p, const struct oracle_output *output,
+                       const struct expected *entry, size_t at, struct oracle_answer *ret,
+                       struct err *err)
+{
+    uint64_t words[CHECK_WORDS], count = entry->value[output->tensor].bytes / sizeof(double);
+
+    memcpy(words, p->gpu.host_words + at, sizeof(words));
+    *ret = (struct oracle_answer){.wrong = words[0]};
+    memcpy(&ret->max_error, &words[2], sizeof(double));
+    memcpy(ret->hash, &words[CHECK_DIGEST], sizeof(ret->hash));
     if (ret->wrong == 0) {
         return 0;
     }
-    ret->first = count - p->gpu.host_words[1];
-    return read_first(p, tensor, got, y, ret, err);
+    ret->first = count - words[1];
+    return read_first(p, &p->problem->tensor[output->tensor], p->theirs.base + output->offset,
+                      entry->value[output->tensor].tensor, ret, err);
+}
+
+// Waits for the comparisons of these outputs.
+static int take_answers(struct oracle_process *p, const struct oracle_output *outputs,
+                        struct expected *const *entries, size_t count, struct oracle_answer *ret,
+                        struct err *err)
+{
+    int rc = take_words(p, count * CHECK_WORDS, err);
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = take_answer(p, &outputs[i], entries[i], i * CHECK_WORDS, &ret[i], err);
+    }
+    return rc;
+}
+
+int oracle_process_check(struct oracle_process *p, const struct oracle_output *outputs,
+                         size_t count, uint64_t hash_key, struct oracle_answer *ret,
+                         struct err *err)
+{
+    struct expected *entries[ORACLE_OUTPUTS];
+    size_t from = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        // Computing what is not there may take the place of what is compared.
+        if (i > from && !oracle_process_has(p, &outputs[i].set)) {
+            rc = take_answers(p, outputs + from, entries + from, i - from, ret + from, err);
+            from = i;
+        }
+        size_t at = (i - from) * CHECK_WORDS;
+        rc = rc == 0 ? oracle_process_need(p, &outputs[i].set, &entries[i], err) : rc;
+        rc = rc == 0 ? gpu_clear_words(&p->gpu, at, CHECK_WORDS, err) : rc;
+        rc = rc == 0 ? queue_check(p, &outputs[i], entries[i], hash_key, at, err) : rc;
+    }
+    return rc == 0 ? take_answers(p, outputs + from, entries + from, count - from, ret + from, err)
+                   : rc;
 }
 
 // ---- the baseline alone ----

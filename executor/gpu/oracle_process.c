@@ -200,6 +200,11 @@ int oracle_process_need(struct oracle_process *p, const struct input_set *set,
     return rc;
 }
 
+bool oracle_process_has(struct oracle_process *p, const struct input_set *set)
+{
+    return find(p, set);
+}
+
 // ---- requests ----
 
 static void expect(struct oracle_process *p, const struct oracle_request *request)
@@ -216,12 +221,17 @@ static void expect(struct oracle_process *p, const struct oracle_request *reques
 }
 
 static int check(struct oracle_process *p, const struct oracle_request *request,
-                 struct oracle_answer *ret, struct err *err)
+                 struct oracle_answer answers[static ORACLE_OUTPUTS], struct err *err)
 {
-    struct expected *entry = NULL;
-    int rc = oracle_process_need(p, &request->set, &entry, err);
+    struct oracle_output outputs[ORACLE_OUTPUTS];
 
-    return rc == 0 ? oracle_process_compare(p, request, entry, ret, err) : rc;
+    if (request->count > ORACLE_OUTPUTS) {
+        return err_set(err, ERR_INTERNAL, "the oracle is asked for too many outputs");
+    }
+    int rc = oracle_receive(p->socket, outputs, request->count * sizeof(outputs[0]), err);
+    return rc == 0
+               ? oracle_process_check(p, outputs, request->count, request->hash_key, answers, err)
+               : rc;
 }
 
 static int take_shared(struct oracle_process *p, const struct oracle_request *request,
@@ -369,7 +379,9 @@ static bool serve(struct oracle_process *p)
     if (oracle_receive(p->socket, &request, sizeof(request), &err) != 0) {
         return false;
     }
+    struct oracle_answer answers[ORACLE_OUTPUTS];
     struct oracle_reply reply = {.code = 0};
+    size_t count = 0;
     int rc = 0;
     switch (request.operation) {
     case ORACLE_READY:
@@ -385,7 +397,8 @@ static bool serve(struct oracle_process *p)
         expect(p, &request);
         return true;
     case ORACLE_CHECK:
-        rc = check(p, &request, &reply.answer, &err);
+        rc = check(p, &request, answers, &err);
+        count = rc == 0 ? request.count : 0;
         break;
     case ORACLE_SHARE:
         rc = take_shared(p, &request, &err);
@@ -398,7 +411,8 @@ static bool serve(struct oracle_process *p)
     if (rc != 0) {
         (void)snprintf(reply.text, sizeof(reply.text), "%s", err.text);
     }
-    return oracle_send(p->socket, &reply, sizeof(reply), &err) == 0;
+    return oracle_send(p->socket, &reply, sizeof(reply), &err) == 0 &&
+           oracle_send(p->socket, answers, count * sizeof(answers[0]), &err) == 0;
 }
 
 // Opening the GPU has failed: answers the first request, whatever it is, with the error.

@@ -69,11 +69,13 @@ MUST_CHECK int oracle_process_place(struct oracle_process *p, const struct tenso
 // Queues what a program's scratch memory must hold before a run.
 MUST_CHECK int oracle_process_ready(struct oracle_process *p, struct program *program,
                                     struct err *err);
-// Compares an output, which lies in the caller's arena, with what is expected.
-MUST_CHECK int oracle_process_compare(struct oracle_process *p,
-                                      const struct oracle_request *request,
-                                      const struct expected *entry, struct oracle_answer *ret,
-                                      struct err *err);
+// Whether the expected outputs of the set are there.
+bool oracle_process_has(struct oracle_process *p, const struct input_set *set);
+// Compares `count` outputs, which lie in the caller's arena, with what is expected: answers ret[0
+// .. count).
+MUST_CHECK int oracle_process_check(struct oracle_process *p, const struct oracle_output *outputs,
+                                    size_t count, uint64_t hash_key, struct oracle_answer *ret,
+                                    struct err *err);
 // Runs the packed baseline on the set and sets reply->failed, and reply->text when it did.
 MUST_CHECK int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
                                     const struct oracle_request *request,

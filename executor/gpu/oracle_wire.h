@@ -12,7 +12,8 @@
 //                             CHECK
 //   SHARE count, bytes, fd    empty, when the caller's open arena is mapped here as far as it has
 //                             changed: the first chunks stay, and one may be added
-//   CHECK input set, tensor   what the comparison has found
+//   CHECK count               what the comparison of each output has found: `count` times a struct
+//                             oracle_output follows the struct, and an oracle_answer the reply
 //   ALONE input set, baseline whether the baseline fails where no candidate has ever run
 #ifndef EXECUTOR_GPU_ORACLE_WIRE_H
 #define EXECUTOR_GPU_ORACLE_WIRE_H
@@ -35,9 +36,9 @@ enum oracle_operation {
 struct oracle_request {
     enum oracle_operation operation;
     struct digest setup;  // USE and SETUP: names the problem and the object
-    struct input_set set; // EXPECT, CHECK and ALONE
-    uint64_t tensor;      // CHECK: number of the output
-    uint64_t offset;      // CHECK: where the output is in the caller's open arena
+    struct input_set set; // EXPECT and ALONE
+    uint64_t count;       // CHECK: of the outputs, at most ORACLE_OUTPUTS
+    uint64_t hash_key;    // CHECK: of their digests
     uint64_t chunks;      // SHARE: how many chunks stay
     uint64_t bytes;       // SHARE: of the chunk that is added; 0: none is. One more byte
                           // follows the struct, with the descriptor
@@ -47,11 +48,10 @@ struct oracle_request {
 };
 
 struct oracle_reply {
-    int code;                    // an error code; 0: the request succeeded
-    char text[ERR_TEXT_MAX];     // the error's sentence; ALONE: why the baseline failed
-    bool loaded;                 // USE: the setup is there
-    bool failed;                 // ALONE: the baseline failed
-    struct oracle_answer answer; // CHECK
+    int code;                // an error code; 0: the request succeeded
+    char text[ERR_TEXT_MAX]; // the error's sentence; ALONE: why the baseline failed
+    bool loaded;             // USE: the setup is there
+    bool failed;             // ALONE: the baseline failed
 };
 
 // Sends or receives exactly len bytes. The error says that the other side has gone.
