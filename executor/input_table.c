@@ -35,16 +35,16 @@ static enum kind kind_of(const struct tensor *tensor)
 {
     bool real = tensor->dtype == DTYPE_F32 || tensor->dtype == DTYPE_F64;
 
-    switch (tensor->distribution) {
+    switch (tensor->values.distribution) {
     case VALUES_NORMAL:
     case VALUES_UNIFORM:
         return real ? KIND_SMOOTH : KIND_DRAWN;
     case VALUES_WIDE:
         return real ? KIND_SIGNED : KIND_DRAWN;
     case VALUES_INTEGERS:
-        return tensor->value[1] - tensor->value[0] < DISTINCT ? KIND_DRAWN : KIND_EXACT;
+        return tensor->values.b - tensor->values.a < DISTINCT ? KIND_DRAWN : KIND_EXACT;
     case VALUES_ZIPF:
-        return tensor->value[0] <= DISTINCT ? KIND_DRAWN : KIND_EXACT;
+        return tensor->values.a <= DISTINCT ? KIND_DRAWN : KIND_EXACT;
     case VALUES_SORTED:
     case VALUES_ONE_HOT:
         break;
@@ -55,9 +55,9 @@ static enum kind kind_of(const struct tensor *tensor)
 // Returns the quantile at p, 0 < p < 1.
 static double quantile_at(const struct tensor *tensor, double p)
 {
-    double a = tensor->value[0], b = tensor->value[1];
+    double a = tensor->values.a, b = tensor->values.b;
 
-    switch (tensor->distribution) {
+    switch (tensor->values.distribution) {
     case VALUES_NORMAL:
         return a + b * inputs_normal(p);
     case VALUES_WIDE:
@@ -75,7 +75,7 @@ struct input_table *input_table_create(const struct tensor *tensor, uint64_t key
     table->kind = kind_of(tensor);
     if (table->kind == KIND_DRAWN) {
         table->drawn = xmalloc(DRAWS * dtype_size(tensor->dtype));
-        inputs_fill(tensor, key, DRAWS, DRAWS, table->drawn);
+        inputs_fill(tensor->dtype, &tensor->values, key, DRAWS, DRAWS, table->drawn);
     } else if (table->kind != KIND_EXACT) {
         // The outermost quantiles are those of a quarter of an interval, where a normal
         // distribution has 4.0 standard deviations.
@@ -205,7 +205,7 @@ void input_table_fill(const struct input_table *table, uint64_t key, size_t coun
 
     switch (table->kind) {
     case KIND_EXACT:
-        inputs_fill(table->tensor, key, count, last_extent, out);
+        inputs_fill(table->tensor->dtype, &table->tensor->values, key, count, last_extent, out);
         return;
     case KIND_DRAWN:
         fill_drawn(table, key, count, out);

@@ -1,6 +1,6 @@
 // Inputs of timed launches, made quickly. Each timed launch gets contents that its arm has never
 // had, so making them must cost about as little as copying them. For each input tensor a table of
-// the distribution's quantiles is made once; an element is a quantile chosen by a hash of key and
+// the quantiles of its `values` is made once; an element is a quantile chosen by a hash of key and
 // index, moved towards the next one by more bits of the same hash. The CPU harness calls this. It
 // must not know what is launched. Verification uses the exact values of executor/inputs.h.
 #ifndef EXECUTOR_INPUT_TABLE_H
@@ -13,7 +13,7 @@
 // The quantiles of one tensor's distribution.
 struct input_table;
 
-// Makes the table for an input tensor. key decides it for a distribution whose quantiles have no
+// Makes the table for an input tensor's `values`. key decides it for a distribution whose quantiles have no
 // closed form (zipf): they are those of 65,536 draws. tensor must outlive the table.
 struct input_table *input_table_create(const struct tensor *tensor, uint64_t key);
 void input_table_free(struct input_table *table); // NULL is fine

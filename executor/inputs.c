@@ -146,22 +146,22 @@ static void store(enum dtype dtype, void *out, size_t at, const double *value, s
 
 // The state while one tensor is filled.
 struct filler {
-    const struct tensor *tensor;
+    const struct values *values;
     uint64_t key;
     size_t last_extent;
     struct zipf zipf;
     double sum, total; // for sorted values: sum of the exponentials so far, and of all
 };
 
-static void filler_init(struct filler *filler, const struct tensor *tensor, uint64_t key,
+static void filler_init(struct filler *filler, const struct values *values, uint64_t key,
                         size_t count, size_t last_extent)
 {
     *filler =
-        (struct filler){.tensor = tensor, .key = key, .last_extent = last_extent ? last_extent : 1};
-    if (tensor->distribution == VALUES_ZIPF) {
-        zipf_init(&filler->zipf, tensor->value[0], tensor->value[1]);
+        (struct filler){.values = values, .key = key, .last_extent = last_extent ? last_extent : 1};
+    if (values->distribution == VALUES_ZIPF) {
+        zipf_init(&filler->zipf, values->a, values->b);
     }
-    if (tensor->distribution == VALUES_SORTED) {
+    if (values->distribution == VALUES_SORTED) {
         for (size_t i = 0; i <= count; i++) {
             filler->total -= log(unit(key, i));
         }
@@ -188,30 +188,30 @@ static double wide(uint64_t bits, double u, double low, double high)
 
 static void filler_block(struct filler *filler, size_t at, double *value, size_t count)
 {
-    const double *parameter = filler->tensor->value;
+    double a = filler->values->a, b = filler->values->b;
     uint64_t key = filler->key;
 
     for (size_t i = 0; i < count; i++) {
         uint64_t index = at + i;
-        switch (filler->tensor->distribution) {
+        switch (filler->values->distribution) {
         case VALUES_NORMAL:
-            value[i] = parameter[0] + parameter[1] * inputs_normal(unit(key, index));
+            value[i] = a + b * inputs_normal(unit(key, index));
             break;
         case VALUES_UNIFORM:
-            value[i] = parameter[0] + unit(key, index) * (parameter[1] - parameter[0]);
+            value[i] = a + unit(key, index) * (b - a);
             break;
         case VALUES_INTEGERS:
-            value[i] = integer_between(inputs_bits(key, index), parameter[0], parameter[1]);
+            value[i] = integer_between(inputs_bits(key, index), a, b);
             break;
         case VALUES_ZIPF:
             value[i] = zipf_draw(&filler->zipf, key, index);
             break;
         case VALUES_WIDE:
-            value[i] = wide(inputs_bits(~key, index), unit(key, index), parameter[0], parameter[1]);
+            value[i] = wide(inputs_bits(~key, index), unit(key, index), a, b);
             break;
         case VALUES_SORTED:
             filler->sum -= log(unit(key, index));
-            value[i] = parameter[0] + (parameter[1] - parameter[0]) * (filler->sum / filler->total);
+            value[i] = a + (b - a) * (filler->sum / filler->total);
             break;
         case VALUES_ONE_HOT: {
             uint64_t row = index / filler->last_extent, column = index % filler->last_extent;
@@ -222,16 +222,16 @@ static void filler_block(struct filler *filler, size_t at, double *value, size_t
     }
 }
 
-void inputs_fill(const struct tensor *tensor, uint64_t key, size_t count, size_t last_extent,
-                 void *out)
+void inputs_fill(enum dtype dtype, const struct values *values, uint64_t key, size_t count,
+                 size_t last_extent, void *out)
 {
     struct filler filler;
 
-    filler_init(&filler, tensor, key, count, last_extent);
+    filler_init(&filler, values, key, count, last_extent);
     double value[BLOCK];
     for (size_t at = 0; at < count; at += BLOCK) {
         size_t block = count - at < BLOCK ? count - at : BLOCK;
         filler_block(&filler, at, value, block);
-        store(tensor->dtype, out, at, value, block);
+        store(dtype, out, at, value, block);
     }
 }

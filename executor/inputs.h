@@ -19,10 +19,10 @@ uint64_t inputs_bits(uint64_t key, uint64_t counter);
 // Returns the quantile of the standard normal distribution at p, 0 < p < 1.
 double inputs_normal(double p);
 
-// Fills out[0 .. count), elements of tensor->dtype, as docs/problems.md says. last_extent is the
-// length of the last axis, which is the row of a one-hot tensor; it divides count. Values beyond
-// the range of an integer dtype are clamped to it.
-void inputs_fill(const struct tensor *tensor, uint64_t key, size_t count, size_t last_extent,
-                 void *out);
+// Fills out[0 .. count), elements of dtype, with values of the distribution, as docs/problems.md
+// says. last_extent is the length of the last axis, which is the row of a one-hot tensor; it
+// divides count. Values beyond the range of an integer dtype are clamped to it.
+void inputs_fill(enum dtype dtype, const struct values *values, uint64_t key, size_t count,
+                 size_t last_extent, void *out);
 
 #endif

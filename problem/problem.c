@@ -203,6 +203,24 @@ static int read_head(const struct reader *reader, const struct json_path *where,
     return 0;
 }
 
+// Each check case meets the next of a tensor's further distributions (executor/input_values.h), so
+// that with fewer cases one might never be met.
+static int check_also(const struct reader *reader, const struct json_path *root)
+{
+    const struct problem *problem = reader->problem;
+    for (size_t i = 0; i < problem->tensor_count; i++) {
+        const struct tensor *tensor = &problem->tensor[i];
+        if (tensor->also_count > problem->check_count) {
+            struct json_path here = json_path_below(root, ".tensors[%zu].also", i);
+            return reader_fail(reader, &here,
+                               "%zu distributions need as many check cases, and there are %zu; add "
+                               "cases or remove distributions",
+                               tensor->also_count, problem->check_count);
+        }
+    }
+    return 0;
+}
+
 static int read_problem(struct reader *reader, json_t *root)
 {
     static const char *const keys[] = {"name",   "title",   "license", "language", "entry",
@@ -243,7 +261,8 @@ static int read_problem(struct reader *reader, json_t *root)
     if (rc != 0) {
         return rc;
     }
-    return problem_read_cases(reader, &at, root);
+    rc = problem_read_cases(reader, &at, root);
+    return rc != 0 ? rc : check_also(reader, &at);
 }
 
 int problem_parse(struct problem **ret, const char *json, size_t len, const char *path,

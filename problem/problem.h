@@ -17,6 +17,7 @@
 #define PROBLEM_PARAM_MAX 32
 #define PROBLEM_TENSOR_MAX 16
 #define PROBLEM_RANK_MAX 6
+#define PROBLEM_ALSO_MAX 8 // further distributions of a tensor
 #define PROBLEM_CASE_MAX 32
 #define PROBLEM_JSON_MAX ((size_t)1 << 20)
 #define PROBLEM_SOURCE_MAX ((size_t)1 << 20)
@@ -25,7 +26,6 @@
 
 enum param_type { PARAM_INT, PARAM_F64 };
 enum direction { DIRECTION_IN, DIRECTION_OUT, DIRECTION_INOUT };
-// How the values of an input tensor are drawn.
 enum distribution {
     VALUES_NORMAL,
     VALUES_UNIFORM,
@@ -43,14 +43,22 @@ struct param {
     enum param_type type;
 };
 
+// How the values of an input tensor are drawn.
+struct values {
+    enum distribution distribution;
+    double a, b; // its parameters, in the order of docs/problems.md; 0 where it has none
+};
+
 struct tensor {
     char *name;
     enum direction direction;
     enum dtype dtype;
     size_t rank;
     struct expr *shape[PROBLEM_RANK_MAX]; // extents, over the int parameters
-    enum distribution distribution;       // of the values, for in and inout
-    double value[2];  // parameters of the distribution, as docs/problems.md orders them
+    struct values values;                 // of timed launches and most others, for in and inout
+    // Further distributions, on which a candidate is verified and not timed.
+    struct values also[PROBLEM_ALSO_MAX];
+    size_t also_count;
     double tolerance; // allowed error in units of u S, for out and inout
 };
 
@@ -92,6 +100,11 @@ MUST_CHECK int problem_parse(struct problem **ret, const char *json, size_t len,
                              struct err *err);
 // NULL is allowed.
 void problem_free(struct problem *problem);
+
+// The name of a distribution in problem.json.
+const char *distribution_name(enum distribution distribution);
+// Appends how values are drawn, such as "uniform(low=-200, high=-190)".
+void values_text(const struct values *values, struct strbuf *out);
 
 // The extension of its sources' file names: "c" or "cu".
 const char *problem_extension(const struct problem *problem);

@@ -23,6 +23,22 @@ static const struct distribution_row distribution_table[] = {
     [VALUES_ONE_HOT] = {"one-hot", {NULL, NULL}},
 };
 
+const char *distribution_name(enum distribution distribution)
+{
+    return distribution_table[distribution].name;
+}
+
+void values_text(const struct values *values, struct strbuf *out)
+{
+    const struct distribution_row *row = &distribution_table[values->distribution];
+    double parameter[2] = {values->a, values->b};
+    strbuf_adds(out, row->name);
+    for (size_t i = 0; i < 2 && row->part[i]; i++) {
+        strbuf_addf(out, "%s%s=%.9g", i == 0 ? "(" : ", ", row->part[i], parameter[i]);
+    }
+    strbuf_adds(out, row->part[0] ? ")" : "");
+}
+
 // The limits of input values for each dtype.
 static const struct value_limit {
     double most;  // greatest value
@@ -57,23 +73,23 @@ static void value_range(enum dtype dtype, bool integers, double *ret_min, double
 
 // Checks the parameters of a distribution against each other and against the dtype.
 static int check_values(const struct reader *reader, const struct json_path *where,
-                        const struct tensor *tensor)
+                        enum dtype dtype, const struct values *values)
 {
-    bool is_float = is_float_type(tensor->dtype);
-    bool integers = tensor->distribution == VALUES_INTEGERS;
-    double first = tensor->value[0], second = tensor->value[1], min = 0.0, max = 0.0;
-    value_range(tensor->dtype, integers || tensor->distribution == VALUES_ZIPF, &min, &max);
-    switch (tensor->distribution) {
+    enum distribution distribution = values->distribution;
+    bool is_float = is_float_type(dtype);
+    double first = values->a, second = values->b, min = 0.0, max = 0.0;
+    value_range(dtype, distribution == VALUES_INTEGERS || distribution == VALUES_ZIPF, &min, &max);
+    switch (distribution) {
     case VALUES_NORMAL:
     case VALUES_WIDE:
         if (!is_float) {
             return reader_fail(reader, where, "%s values need a floating-point dtype; use integers",
-                               distribution_table[tensor->distribution].name);
+                               distribution_table[distribution].name);
         }
-        if (tensor->distribution == VALUES_NORMAL && second < 0.0) {
+        if (distribution == VALUES_NORMAL && second < 0.0) {
             return reader_fail(reader, where, "stddev is negative; use 0 or more");
         }
-        if (tensor->distribution == VALUES_WIDE && first <= 0.0) {
+        if (distribution == VALUES_WIDE && first <= 0.0) {
             return reader_fail(
                 reader, where,
                 "low must be above 0, because magnitudes are drawn on a logarithmic scale");
@@ -84,7 +100,7 @@ static int check_values(const struct reader *reader, const struct json_path *whe
             return reader_fail(
                 reader, where,
                 "count must be an integer from 1 to %.17g, so that every rank fits dtype %s",
-                max + 1.0, dtype_name(tensor->dtype));
+                max + 1.0, dtype_name(dtype));
         }
         if (second < 0.0 || second > 100.0) {
             return reader_fail(reader, where, "exponent must lie between 0 and 100");
@@ -103,34 +119,31 @@ static int check_values(const struct reader *reader, const struct json_path *whe
     }
     if (first < min || first > max || second < min || second > max) {
         return reader_fail(reader, where, "the values do not fit dtype %s, %.17g to %.17g",
-                           dtype_name(tensor->dtype), min, max);
+                           dtype_name(dtype), min, max);
     }
-    if (tensor->distribution != VALUES_NORMAL && (first > second || !isfinite(second - first))) {
+    if (distribution != VALUES_NORMAL && (first > second || !isfinite(second - first))) {
         return reader_fail(reader, where,
                            "low must be at most high, and their distance a finite number");
     }
     return 0;
 }
 
-static int read_values(const struct reader *reader, const struct json_path *where,
-                       const json_t *object, struct tensor *tensor)
+// Reads one distribution, the object `object` at path `where`.
+static int read_values(const struct reader *reader, const struct json_path *where, json_t *object,
+                       enum dtype dtype, struct values *values)
 {
     const char *names[ARRAY_LEN(distribution_table)], *keys[3] = {"distribution"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         names[i] = distribution_table[i].name;
     }
-    json_t *values = NULL;
-    struct json_path here;
-    int rc = reader_get(reader, where, object, "values", KIND_OBJECT, &values, &here);
-    if (rc != 0) {
-        return rc;
-    }
     size_t choice = 0;
-    rc = reader_get_choice(reader, &here, values, "distribution", names, ARRAY_LEN(names), &choice);
+    int rc =
+        reader_get_choice(reader, where, object, "distribution", names, ARRAY_LEN(names), &choice);
     if (rc != 0) {
         return rc;
     }
-    tensor->distribution = (enum distribution)choice;
+    values->distribution = (enum distribution)choice;
+    double *parameter[2] = {&values->a, &values->b};
     size_t key_count = 1;
     for (size_t i = 0; i < 2; i++) {
         const char *part = distribution_table[choice].part[i];
@@ -138,13 +151,61 @@ static int read_values(const struct reader *reader, const struct json_path *wher
             continue;
         }
         keys[key_count++] = part;
-        rc = reader_get_number(reader, &here, values, part, -DBL_MAX, DBL_MAX, &tensor->value[i]);
+        rc = reader_get_number(reader, where, object, part, -DBL_MAX, DBL_MAX, parameter[i]);
         if (rc != 0) {
             return rc;
         }
     }
-    rc = reader_check_keys(reader, &here, values, keys, key_count);
-    return rc != 0 ? rc : check_values(reader, &here, tensor);
+    rc = reader_check_keys(reader, where, object, keys, key_count);
+    return rc != 0 ? rc : check_values(reader, where, dtype, values);
+}
+
+// Reads the further distributions of a tensor, where it has any.
+static int read_also(const struct reader *reader, const struct json_path *where,
+                     const json_t *entry, struct tensor *tensor)
+{
+    json_t *list = NULL;
+    struct json_path at;
+    if (!json_object_get(entry, "also")) {
+        return 0;
+    }
+    int rc = reader_get_list(reader, where, entry, "also", 1, PROBLEM_ALSO_MAX, &list, &at);
+    for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
+        struct json_path here = json_path_below(&at, "[%zu]", i);
+        json_t *object = json_array_get(list, i);
+        rc = reader_check_kind(reader, &here, object, KIND_OBJECT);
+        rc = rc == 0 ? read_values(reader, &here, object, tensor->dtype, &tensor->also[i]) : rc;
+    }
+    tensor->also_count = rc == 0 ? json_array_size(list) : 0;
+    return rc;
+}
+
+// Reads how an in or inout tensor is filled.
+static int read_input(const struct reader *reader, const struct json_path *where,
+                      const json_t *entry, struct tensor *tensor)
+{
+    json_t *values = NULL;
+    struct json_path here;
+    int rc = reader_get(reader, where, entry, "values", KIND_OBJECT, &values, &here);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = read_values(reader, &here, values, tensor->dtype, &tensor->values);
+    return rc != 0 ? rc : read_also(reader, where, entry, tensor);
+}
+
+// Refuses what says how a tensor is filled where it is not.
+static int refuse_input(const struct reader *reader, const struct json_path *where,
+                        const json_t *entry)
+{
+    static const char *const keys[] = {"values", "also"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        if (json_object_get(entry, keys[i])) {
+            return reader_fail(reader, where, "an out tensor has no \"%s\"; remove the key",
+                               keys[i]);
+        }
+    }
+    return 0;
 }
 
 static int read_shape(const struct reader *reader, const struct json_path *where,
@@ -166,8 +227,8 @@ static int read_shape(const struct reader *reader, const struct json_path *where
 static int read_tensor(const struct reader *reader, const struct json_path *where, json_t *entry,
                        struct tensor *tensor)
 {
-    static const char *const keys[] = {"name",  "direction", "dtype",
-                                       "shape", "values",    "tolerance"};
+    static const char *const keys[] = {"name",   "direction", "dtype",    "shape",
+                                       "values", "also",      "tolerance"};
     static const char *const directions[] = {"in", "out", "inout"};
     // In the order of enum dtype. C problems have the first C_DTYPES only.
     static const char *const dtypes[] = {"f32", "f64",  "i32",  "i64",  "u8",
@@ -198,11 +259,8 @@ static int read_tensor(const struct reader *reader, const struct json_path *wher
     }
     tensor->direction = (enum direction)direction;
     tensor->dtype = (enum dtype)dtype;
-    if (tensor->direction != DIRECTION_OUT) {
-        rc = read_values(reader, where, entry, tensor);
-    } else if (json_object_get(entry, "values")) {
-        rc = reader_fail(reader, where, "an out tensor has no \"values\"; remove the key");
-    }
+    rc = tensor->direction != DIRECTION_OUT ? read_input(reader, where, entry, tensor)
+                                            : refuse_input(reader, where, entry);
     if (rc != 0) {
         return rc;
     }

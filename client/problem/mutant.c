@@ -318,8 +318,9 @@ static void add_inputs(const struct problem *problem, enum inputs inputs, struct
                     type, i, i, type, i, i);
         if (inputs == RESAMPLED) {
             strbuf_addf(out,
-                        tensor->distribution == VALUES_SORTED ? "kc_t%zu[i / 2];\n"
-                                                              : "kc_t%zu[kc_n%zu - 1 - i / 2];\n",
+                        tensor->values.distribution == VALUES_SORTED
+                            ? "kc_t%zu[i / 2];\n"
+                            : "kc_t%zu[kc_n%zu - 1 - i / 2];\n",
                         i, i);
         } else if (is_float(tensor)) {
             strbuf_addf(out, "(%s)kc_round((float)kc_t%zu[i], %d);\n", type, i,

@@ -55,23 +55,33 @@ static struct sizes sizes_of(const struct problem *problem, size_t tensor)
     return sizes;
 }
 
-// Whether rounding changes values of this tensor's distribution and type. `exact` is the largest
-// integer up to which the rounded type represents all integers.
-static bool rounding_changes(const struct tensor *tensor, double exact)
+// Whether rounding changes values that are drawn so. `exact` is the largest integer up to which the
+// rounded type represents all integers.
+static bool rounding_changes_values(const struct values *values, double exact)
 {
-    if (dtype_roundoff(tensor->dtype) >= 1.0 / exact) {
-        return false;
-    }
-    switch (tensor->distribution) {
+    switch (values->distribution) {
     case VALUES_INTEGERS:
-        return fmax(fabs(tensor->value[0]), fabs(tensor->value[1])) > exact;
+        return fmax(fabs(values->a), fabs(values->b)) > exact;
     case VALUES_ZIPF:
-        return tensor->value[0] > exact;
+        return values->a > exact;
     case VALUES_ONE_HOT:
         return false;
     default:
         return true;
     }
+}
+
+// Whether rounding changes values of this tensor, of one of its distributions at least.
+static bool rounding_changes(const struct tensor *tensor, double exact)
+{
+    if (dtype_roundoff(tensor->dtype) >= 1.0 / exact) {
+        return false;
+    }
+    bool changes = rounding_changes_values(&tensor->values, exact);
+    for (size_t i = 0; i < tensor->also_count; i++) {
+        changes = changes || rounding_changes_values(&tensor->also[i], exact);
+    }
+    return changes;
 }
 
 // What an output must have for a mutant to differ.

@@ -249,7 +249,7 @@ static void add_launch(const struct problem *problem, const struct step *step, c
     strbuf_addf(out, ", %s, %s, ", extent(tensor, 0),
                 extent(tensor, tensor->rank > 0 ? tensor->rank - 1 : 0));
     add_elements(&problem->tensor[source], out);
-    strbuf_addf(out, ", %d)\n", tensor->distribution == VALUES_SORTED);
+    strbuf_addf(out, ", %d)\n", tensor->values.distribution == VALUES_SORTED);
 }
 
 // Appends the kernels and the launch lines of a list of steps. Sets kept[i] for each tensor i whose

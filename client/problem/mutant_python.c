@@ -31,7 +31,7 @@ static void add_tensor(const struct problem *problem, size_t index, bool first, 
     strbuf_addf(out, "    {\"name\": \"%s\", \"direction\": \"%s\", \"source\": \"%s\",\n",
                 tensor->name, direction_names[tensor->direction], problem->tensor[source].name);
     strbuf_addf(out, "     \"first\": %s, \"sorted\": %s, \"wide\": %s, \"percent\": %s},\n",
-                truth(first), truth(tensor->distribution == VALUES_SORTED),
+                truth(first), truth(tensor->values.distribution == VALUES_SORTED),
                 truth(dtype_roundoff(tensor->dtype) < dtype_roundoff(DTYPE_BF16)),
                 truth(mutant_percent_shows(tensor)));
 }

@@ -69,7 +69,8 @@ void harness_content_make(struct harness *harness, const struct case_data *data,
             continue;
         }
         if (number < MEASURE_CONTENTS) {
-            inputs_fill(tensor, key, data->count[t], data->last[t], harness->content[t]);
+            inputs_fill(tensor->dtype, &tensor->values, key, data->count[t], data->last[t],
+                        harness->content[t]);
         } else {
             input_table_fill(data->table[t], key, data->count[t], data->last[t],
                              harness->content[t]);

@@ -20,13 +20,13 @@ int tensor_sizes_of(const struct problem *problem, const struct shape_case *shap
 }
 
 // Whether the values are made by arithmetic in float (executor/gpu/device/kernels_inputs.cu).
-static bool is_quick(const struct tensor *t)
+static bool is_quick(enum dtype dtype, enum distribution distribution)
 {
-    bool narrow = t->dtype == DTYPE_F32 || t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 ||
-                  t->dtype == DTYPE_E4M3 || t->dtype == DTYPE_E5M2;
+    bool narrow = dtype == DTYPE_F32 || dtype == DTYPE_F16 || dtype == DTYPE_BF16 ||
+                  dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2;
 
-    return narrow && (t->distribution == VALUES_NORMAL || t->distribution == VALUES_UNIFORM ||
-                      t->distribution == VALUES_WIDE);
+    return narrow && (distribution == VALUES_NORMAL || distribution == VALUES_UNIFORM ||
+                      distribution == VALUES_WIDE);
 }
 
 // Queues the kernel. differ is where it counts, when it shall compare; 0: it shall fill.
@@ -36,13 +36,14 @@ static int run(const struct input_set *set, struct gpu *gpu, const struct proble
 {
     const struct tensor *t = &problem->tensor[tensor];
     cu_pointer out = buffer->tensor;
-    int dtype = (int)t->dtype, distribution = (int)t->distribution;
-    double a = t->value[0], b = t->value[1];
+    const struct values *values = &t->values;
+    int dtype = (int)t->dtype, distribution = (int)values->distribution;
+    double a = values->a, b = values->b;
     uint64_t key = inputs_key(set->seed, set->case_index, set->number, tensor);
     uint64_t count = sizes->count[tensor], last = sizes->last[tensor];
 
-    if (is_quick(t)) {
-        bool wide = t->distribution == VALUES_WIDE;
+    if (is_quick(t->dtype, values->distribution)) {
+        bool wide = values->distribution == VALUES_WIDE;
         float low = (float)(wide ? log2(a) : a), high = (float)(wide ? log2(b) : b);
 
         return gpu_run(gpu, GPU_INPUTS_QUICK, count,

@@ -135,7 +135,7 @@ static void rank_columns(struct draw *draw)
     draw->share = xcalloc(draw->ranks, sizeof(*draw->share));
     draw->alias = xcalloc(draw->ranks, sizeof(*draw->alias));
     for (uint32_t k = 0; k < draw->ranks; k++) {
-        sum += load[k] = pow((double)k + 1, -draw->tensor->value[1]);
+        sum += load[k] = pow((double)k + 1, -draw->tensor->values.b);
     }
     for (uint32_t k = 0; k < draw->ranks; k++) {
         load[k] *= draw->ranks / sum;
@@ -156,14 +156,14 @@ static inline double rank(struct draw *draw)
 
 int draw_create(struct draw **ret, const struct tensor *tensor, uint64_t seed, struct err *err)
 {
-    bool zipf = tensor->distribution == VALUES_ZIPF;
+    bool zipf = tensor->values.distribution == VALUES_ZIPF;
 
     if (tensor->dtype == DTYPE_E4M3 || tensor->dtype == DTYPE_E5M2) {
         return err_set(err, ERR_UNSUPPORTED,
                        "tensor %s: %s is not drawn here; choose another problem", tensor->name,
                        dtype_name(tensor->dtype));
     }
-    if (zipf && !(tensor->value[0] >= 1 && tensor->value[0] <= DRAW_RANKS_MAX)) {
+    if (zipf && !(tensor->values.a >= 1 && tensor->values.a <= DRAW_RANKS_MAX)) {
         return err_set(
             err, ERR_UNSUPPORTED,
             "tensor %s: a zipf distribution has 1 to %d values here; choose another problem",
@@ -179,7 +179,7 @@ int draw_create(struct draw **ret, const struct tensor *tensor, uint64_t seed, s
     }
     stack_layers(draw);
     if (zipf) {
-        draw->ranks = (uint32_t)tensor->value[0];
+        draw->ranks = (uint32_t)tensor->values.a;
         rank_columns(draw);
     }
     *ret = draw;
@@ -206,9 +206,9 @@ static double wide(struct draw *draw, double low, double high)
 // Values of independent elements.
 static void draw_values(struct draw *draw, double *value, size_t count)
 {
-    double a = draw->tensor->value[0], b = draw->tensor->value[1];
+    double a = draw->tensor->values.a, b = draw->tensor->values.b;
 
-    switch (draw->tensor->distribution) {
+    switch (draw->tensor->values.distribution) {
     case VALUES_NORMAL:
         for (size_t i = 0; i < count; i++) {
             value[i] = a + b * normal(draw);
@@ -330,11 +330,11 @@ void draw_fill(struct draw *draw, size_t count, size_t last_extent, void *out)
 {
     size_t size = dtype_size(draw->tensor->dtype);
 
-    if (draw->tensor->distribution == VALUES_SORTED) {
+    if (draw->tensor->values.distribution == VALUES_SORTED) {
         fill_sorted(draw, count, out);
         return;
     }
-    if (draw->tensor->distribution == VALUES_ONE_HOT) {
+    if (draw->tensor->values.distribution == VALUES_ONE_HOT) {
         fill_one_hot(draw, count, last_extent, out);
         return;
     }

@@ -21,8 +21,7 @@ static struct tensor tensor_of(enum dtype dtype, enum distribution distribution,
     return (struct tensor){.name = (char *)(uintptr_t) "x",
                            .direction = DIRECTION_IN,
                            .dtype = dtype,
-                           .distribution = distribution,
-                           .value = {a, b}};
+                           .values = {distribution, a, b}};
 }
 
 static struct draw *open_draw(const struct tensor *tensor, uint64_t seed)
@@ -84,7 +83,7 @@ static void follows_the_executors_distributions(void **state)
     for (size_t i = 0; i < sizeof(tensors) / sizeof(*tensors); i++) {
         double *mine = drawn(&tensors[i], 50), *theirs = malloc(COUNT * sizeof(*theirs));
 
-        inputs_fill(&tensors[i], 12345 + i, COUNT, 50, theirs);
+        inputs_fill(tensors[i].dtype, &tensors[i].values, 12345 + i, COUNT, 50, theirs);
         assert_true(distance(mine, theirs) < KS_LIMIT);
         free(mine);
         free(theirs);

@@ -21,10 +21,8 @@ struct drawn {
 
 static struct drawn open_table(enum dtype dtype, enum distribution distribution, double a, double b)
 {
-    return (struct drawn){.tensor = {.direction = DIRECTION_IN,
-                                     .dtype = dtype,
-                                     .distribution = distribution,
-                                     .value = {a, b}}};
+    return (struct drawn){
+        .tensor = {.direction = DIRECTION_IN, .dtype = dtype, .values = {distribution, a, b}}};
 }
 
 // Returns the values of one content as doubles, and checks that it is made the same way twice, that
@@ -39,7 +37,7 @@ static double *draw(struct drawn *d, uint64_t key)
     input_table_fill(d->table, key, COUNT, 10, bytes);
     input_table_fill(d->table, key, COUNT, 10, again);
     assert_memory_equal(bytes, again, COUNT * size);
-    if (d->tensor.distribution != VALUES_SORTED) {
+    if (d->tensor.values.distribution != VALUES_SORTED) {
         memset(again, 0, COUNT * size);
         input_table_fill(d->table, key, 1001, 10, again);
         assert_memory_equal(bytes, again, 1001 * size);
@@ -172,7 +170,7 @@ static void discrete_values_have_their_shares(void **state)
         double share[64] = {0}, expected[64] = {0}, low = row[n].a;
 
         real.dtype = DTYPE_F64;
-        inputs_fill(&real, 14, COUNT, COUNT, exact);
+        inputs_fill(real.dtype, &real.values, 14, COUNT, COUNT, exact);
         if (row[n].distribution == VALUES_ZIPF) {
             low = 0;
         }

@@ -17,7 +17,7 @@
 static struct tensor tensor_of(enum dtype dtype, enum distribution distribution, double a, double b)
 {
     return (struct tensor){
-        .direction = DIRECTION_IN, .dtype = dtype, .distribution = distribution, .value = {a, b}};
+        .direction = DIRECTION_IN, .dtype = dtype, .values = {distribution, a, b}};
 }
 
 static double *draw(enum distribution distribution, double a, double b, size_t last)
@@ -26,7 +26,7 @@ static double *draw(enum distribution distribution, double a, double b, size_t l
     double *x = calloc(COUNT, sizeof(double));
 
     assert_non_null(x);
-    inputs_fill(&tensor, 77, COUNT, last, x);
+    inputs_fill(tensor.dtype, &tensor.values, 77, COUNT, last, x);
     return x;
 }
 
@@ -36,16 +36,16 @@ static void same_key_gives_same_values_and_another_others(void **state)
     float a[1000], b[1000], longer[2000];
 
     (void)state;
-    inputs_fill(&tensor, inputs_key(1, 2, 3, 4), 1000, 1000, a);
-    inputs_fill(&tensor, inputs_key(1, 2, 3, 4), 1000, 10, b);
-    inputs_fill(&tensor, inputs_key(1, 2, 3, 4), 2000, 10, longer);
+    inputs_fill(tensor.dtype, &tensor.values, inputs_key(1, 2, 3, 4), 1000, 1000, a);
+    inputs_fill(tensor.dtype, &tensor.values, inputs_key(1, 2, 3, 4), 1000, 10, b);
+    inputs_fill(tensor.dtype, &tensor.values, inputs_key(1, 2, 3, 4), 2000, 10, longer);
     assert_memory_equal(a, b, sizeof(a));
     assert_memory_equal(a, longer,
                         sizeof(a)); // an element depends on its index alone, not on their number
     for (uint64_t change = 0; change < 4; change++) {
         uint64_t key =
             inputs_key(1 + (change == 0), 2 + (change == 1), 3 + (change == 2), 4 + (change == 3));
-        inputs_fill(&tensor, key, 1000, 1000, b);
+        inputs_fill(tensor.dtype, &tensor.values, key, 1000, 1000, b);
         assert_memory_not_equal(a, b, sizeof(a));
     }
 }
@@ -182,13 +182,13 @@ static void integer_dtypes_round_and_clamp(void **state)
 
     (void)state;
     uint8_t a[1000];
-    inputs_fill(&u8, 5, 1000, 1000, a);
+    inputs_fill(u8.dtype, &u8.values, 5, 1000, 1000, a);
     int32_t b[1000];
-    inputs_fill(&i32, 5, 1000, 1000, b);
+    inputs_fill(i32.dtype, &i32.values, 5, 1000, 1000, b);
     int64_t c[1000];
-    inputs_fill(&i64, 5, 1000, 1000, c);
+    inputs_fill(i64.dtype, &i64.values, 5, 1000, 1000, c);
     float d[1000];
-    inputs_fill(&f32, 5, 1000, 1000, d);
+    inputs_fill(f32.dtype, &f32.values, 5, 1000, 1000, d);
     for (size_t i = 0; i < 1000; i++) {
         assert_true(b[i] == INT32_MIN || b[i] == INT32_MAX || labs(b[i]) < INT32_MAX);
         assert_true(c[i] >= -5 && c[i] <= 5);

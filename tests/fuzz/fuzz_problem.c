@@ -1,6 +1,7 @@
 // Arbitrary bytes as problem.json. An accepted problem has cases that evaluate within the limits,
 // weights with the sum 1, hidden shapes inside their ranges, and generated C whose parentheses
-// balance and whose call has as many arguments as its prototype.
+// balance and whose call has as many arguments as its prototype. Each of its further distributions
+// has a check case.
 #include "problem/problem.h"
 #include <math.h>
 #include <stdlib.h>
@@ -64,8 +65,24 @@ static void check_code(const struct problem *problem, bool reference)
     strbuf_release(&glue);
 }
 
+static void check_values(const struct problem *problem, const struct tensor *tensor)
+{
+    struct strbuf text = STRBUF_INIT;
+
+    require(tensor->also_count <= problem->check_count && tensor->also_count <= PROBLEM_ALSO_MAX);
+    require(tensor->also_count == 0 || tensor->direction != DIRECTION_OUT);
+    for (size_t i = 0; i < tensor->also_count; i++) {
+        values_text(&tensor->also[i], &text);
+    }
+    require(!strchr(strbuf_text(&text), '\n'));
+    strbuf_release(&text);
+}
+
 static void check_problem(const struct problem *problem)
 {
+    for (size_t i = 0; i < problem->tensor_count; i++) {
+        check_values(problem, &problem->tensor[i]);
+    }
     require(problem->check_count >= 1 && problem->bench_count >= 1 && problem->tensor_count >= 1);
     for (size_t i = 0; i < problem->check_count; i++) {
         check_case(problem, &problem->check[i]);

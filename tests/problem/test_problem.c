@@ -63,8 +63,8 @@ static void whole_problem_is_read(void **state)
     assert_int_equal(problem->tensor_count, 3);
     assert_int_equal(problem->tensor[0].rank, 2);
     assert_int_equal(problem->tensor[1].direction, DIRECTION_INOUT);
-    assert_int_equal(problem->tensor[1].distribution, VALUES_UNIFORM);
-    assert_true(problem->tensor[1].value[0] == -1.0 && problem->tensor[1].value[1] == 2.5);
+    assert_int_equal(problem->tensor[1].values.distribution, VALUES_UNIFORM);
+    assert_true(problem->tensor[1].values.a == -1.0 && problem->tensor[1].values.b == 2.5);
     assert_true(problem->tensor[1].tolerance == 8.0);
     assert_int_equal(problem->tensor[2].dtype, DTYPE_I32);
     assert_int_equal(problem->check_count, 2);

@@ -1,6 +1,7 @@
 // The tensors of a problem: what values and shapes each type and direction takes.
 #include "common/mem.h"
 #include "problem/problem_reader.h"
+#include "tests/support/samples/problem_sample.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -183,16 +184,112 @@ static void the_numbers_of_a_distribution_keep_their_order(void **state)
     assert_int_equal(read_tensors(&problem, list, true, &err), 0);
     assert_int_equal(problem->tensor_count, 3);
     const struct tensor *tensor = problem->tensor;
-    assert_true(tensor[0].value[0] == 1.0 && tensor[0].value[1] == 2.0);
-    assert_true(tensor[1].value[0] == 9.0 && tensor[1].value[1] == 1.5);
-    assert_int_equal(tensor[0].distribution, VALUES_NORMAL);
-    assert_int_equal(tensor[1].distribution, VALUES_ZIPF);
+    assert_true(tensor[0].values.a == 1.0 && tensor[0].values.b == 2.0);
+    assert_true(tensor[1].values.a == 9.0 && tensor[1].values.b == 1.5);
+    assert_int_equal(tensor[0].values.distribution, VALUES_NORMAL);
+    assert_int_equal(tensor[1].values.distribution, VALUES_ZIPF);
     assert_int_equal(tensor[1].dtype, DTYPE_I64);
     assert_int_equal(tensor[2].dtype, DTYPE_E5M2);
     assert_true(tensor[0].rank == 0 && tensor[1].rank == 2 && tensor[2].rank == 1);
     assert_string_equal(expr_text(tensor[1].shape[0]), "N");
     assert_true(tensor[2].tolerance == 0.0);
     problem_free(problem);
+}
+
+// ---- further distributions ----
+
+#define ZERO_ONE "{'distribution': 'uniform', 'low': 0, 'high': 1}"
+#define NORMAL "{'distribution': 'normal', 'mean': -1, 'stddev': 0.5}"
+
+// An inout tensor with these further members.
+static char *tensor_with(const char *members)
+{
+    return xasprintf("[{'name': 'x', 'direction': 'inout', 'dtype': 'f32', 'shape': ['N'], "
+                     "'tolerance': 1, %s}]",
+                     members);
+}
+
+static void further_distributions_are_read_in_their_order(void **state)
+{
+    char *list =
+        tensor_with("'values': " NORMAL ", 'also': [{'distribution': 'one-hot'}, " ZERO_ONE "]");
+    struct problem *problem = NULL;
+    struct err err = ERR_INIT;
+    struct strbuf text = STRBUF_INIT;
+
+    (void)state;
+    assert_int_equal(read_tensors(&problem, list, true, &err), 0);
+    const struct tensor *x = &problem->tensor[0];
+    assert_int_equal(x->also_count, 2);
+    values_text(&x->values, &text);
+    for (size_t i = 0; i < x->also_count; i++) {
+        strbuf_adds(&text, " ");
+        values_text(&x->also[i], &text);
+    }
+    assert_string_equal(strbuf_text(&text),
+                        "normal(mean=-1, stddev=0.5) one-hot uniform(low=0, high=1)");
+    strbuf_release(&text);
+    problem_free(problem);
+    free(list);
+}
+
+static void further_distributions_are_read_as_strictly_as_the_first(void **state)
+{
+    static const struct {
+        const char *members, *sentence;
+    } rows[] = {
+        {"'also': [" ZERO_ONE "]", "p: $.tensors[0]: the key \"values\" is missing"},
+        {"'values': " NORMAL ", 'also': []",
+         "p: $.tensors[0].also: 1 to 8 entries are expected, not 0"},
+        {"'values': " NORMAL ", 'also': [" ZERO_ONE "," ZERO_ONE "," ZERO_ONE "," ZERO_ONE
+         "," ZERO_ONE "," ZERO_ONE "," ZERO_ONE "," ZERO_ONE "]",
+         NULL},
+        {"'values': " NORMAL ", 'also': [" ZERO_ONE "," ZERO_ONE "," ZERO_ONE "," ZERO_ONE
+         "," ZERO_ONE "," ZERO_ONE "," ZERO_ONE "," ZERO_ONE "," ZERO_ONE "]",
+         "p: $.tensors[0].also: 1 to 8 entries are expected, not 9"},
+        {"'values': " NORMAL ", 'also': " ZERO_ONE,
+         "p: $.tensors[0].also: a list is expected, not an object"},
+        {"'values': " NORMAL ", 'also': null",
+         "p: $.tensors[0].also: a list is expected, not null"},
+        {"'values': " NORMAL ", 'also': ['normal']",
+         "p: $.tensors[0].also[0]: an object is expected, not a text"},
+        {"'values': " NORMAL ", 'also': [" ZERO_ONE ", {'distribution': 'one-hot', 'weight': 1}]",
+         "p: $.tensors[0].also[1]: the key \"weight\" is not known; use distribution"},
+        {"'values': " NORMAL ", 'also': [{'distribution': 'normal', 'mean': 0}]",
+         "p: $.tensors[0].also[0]: the key \"stddev\" is missing"},
+        {"'values': " NORMAL ", 'also': [{'distribution': 'uniform', 'low': 0, 'high': 1e39}]",
+         "p: $.tensors[0].also[0]: the values do not fit dtype f32"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char *list = tensor_with(rows[i].members);
+        assert_read(list, rows[i].sentence);
+        free(list);
+    }
+    assert_read("[{'name': 'y', 'direction': 'out', 'dtype': 'f32', 'shape': ['N'], "
+                "'tolerance': 1, 'also': [" ZERO_ONE "]}]",
+                "p: $.tensors[0]: an out tensor has no \"also\"; remove the key");
+}
+
+// Otherwise a distribution could be one that no candidate meets.
+static void each_further_distribution_needs_a_check_case(void **state)
+{
+    static const char before[] = "'values': {'distribution': 'normal', 'mean': 0, 'stddev': 1}";
+    struct problem *problem = NULL;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    char *two = xasprintf("%s, 'also': [" ZERO_ONE ", " NORMAL "]", before);
+    problem_free(problem_sample_with(before, two));
+    free(two);
+    char *three = xasprintf("%s, 'also': [" ZERO_ONE ", " NORMAL ", " ZERO_ONE "]", before);
+    char *text = problem_sample_text(before, three);
+    assert_int_equal(problem_parse(&problem, text, strlen(text), "p", &err), ERR_INVALID);
+    assert_string_equal(err.text, "p: $.tensors[0].also: 3 distributions need as many check cases, "
+                                  "and there are 2; add cases or remove distributions");
+    free(text);
+    free(three);
 }
 
 static void the_dtypes_of_cuda_are_none_of_c(void **state)
@@ -273,6 +370,9 @@ int main(void)
         cmocka_unit_test(the_ranks_of_zipf_begin_at_zero_and_end_at_the_greatest_integer),
         cmocka_unit_test(each_distribution_says_what_is_wrong_with_its_numbers),
         cmocka_unit_test(the_numbers_of_a_distribution_keep_their_order),
+        cmocka_unit_test(further_distributions_are_read_in_their_order),
+        cmocka_unit_test(further_distributions_are_read_as_strictly_as_the_first),
+        cmocka_unit_test(each_further_distribution_needs_a_check_case),
         cmocka_unit_test(the_dtypes_of_cuda_are_none_of_c),
         cmocka_unit_test(what_a_list_of_tensors_may_not_be),
         cmocka_unit_test(as_many_tensors_as_allowed_are_read_and_one_more_is_refused),

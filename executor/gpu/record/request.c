@@ -13,16 +13,12 @@ static json_t *tensor_json(const struct tensor *tensor)
 {
     static const char *const direction[] = {
         [DIRECTION_IN] = "in", [DIRECTION_OUT] = "out", [DIRECTION_INOUT] = "inout"};
-    static const char *const distribution[] = {
-        [VALUES_NORMAL] = "normal",  [VALUES_UNIFORM] = "uniform", [VALUES_INTEGERS] = "integers",
-        [VALUES_ZIPF] = "zipf",      [VALUES_WIDE] = "wide",       [VALUES_SORTED] = "sorted",
-        [VALUES_ONE_HOT] = "one-hot"};
 
     return json_pack("{s:s, s:s, s:s, s:b, s:{s:s, s:[f, f]}}", "name", tensor->name, "direction",
                      direction[tensor->direction], "dtype", dtype_name(tensor->dtype), "exact",
                      tensor_is_exact(tensor), "values", "distribution",
-                     distribution[tensor->distribution], "value", tensor->value[0],
-                     tensor->value[1]);
+                     distribution_name(tensor->values.distribution), "value", tensor->values.a,
+                     tensor->values.b);
 }
 
 static int shape_json(const struct tensor *tensor, const struct shape_case *shape, json_t *out,

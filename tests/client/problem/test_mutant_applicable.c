@@ -151,6 +151,9 @@ static void inputs_that_rounding_leaves_alone_are_no_mutants(void **state)
         {"f32", "{\"distribution\":\"integers\",\"low\":0,\"high\":2049}", true, true},
         {"i32", "{\"distribution\":\"integers\",\"low\":0,\"high\":100000}", false, false},
         {"f64", "{\"distribution\":\"uniform\",\"low\":0,\"high\":1}", true, true},
+        {"f32", "{\"distribution\":\"one-hot\"},\"also\":[" NORMAL "]", true, true},
+        {"f32", "{\"distribution\":\"one-hot\"},\"also\":[{\"distribution\":\"one-hot\"}]", false,
+         false},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
