@@ -13,8 +13,9 @@
 // The quantiles of one tensor's distribution.
 struct input_table;
 
-// Makes the table for an input tensor's `values`. key decides it for a distribution whose quantiles have no
-// closed form (zipf): they are those of 65,536 draws. tensor must outlive the table.
+// Makes the table for the `values` of an input tensor. key decides it for a distribution whose
+// quantiles have no closed form (zipf): they are those of 65,536 draws. tensor must outlive the
+// table.
 struct input_table *input_table_create(const struct tensor *tensor, uint64_t key);
 void input_table_free(struct input_table *table); // NULL is fine
 

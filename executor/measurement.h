@@ -14,8 +14,9 @@
 
 // Returned beside 0 and errors: the candidate has failed; verdict and reason are set.
 #define MEASURE_STOP 1
-// Contents (sets of input values) of a case on which it is verified before it is timed. Those that
-// are timed have greater numbers.
+// Contents (sets of input values) of a case on which it is verified before it is timed; the last is
+// drawn from further distributions, if there are any (executor/input_values.h). Those that are
+// timed have greater numbers.
 #define MEASURE_CONTENTS 2
 
 // The programs that are launched. The control is a second load of the baseline.

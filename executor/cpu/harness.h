@@ -35,7 +35,7 @@ struct case_data {
     size_t last[PROBLEM_TENSOR_MAX];               // extent of the last axis
     struct input_table *table[PROBLEM_TENSOR_MAX]; // of inputs; NULL until the case is timed
     // The largest squared distance, summed over the elements of an output, between two arms'
-    // outputs that the reference has accepted; negative: none yet.
+    // outputs that the reference has accepted, on contents from `values` alone; negative: none yet.
     double distance[PROBLEM_TENSOR_MAX];
     unsigned char *stale[PROBLEM_TENSOR_MAX]; // an output of earlier contents, malloc'd; NULL: none
 };
@@ -129,7 +129,7 @@ void harness_place(struct harness *harness, const struct case_data *data);
 // MEASURE_STOP when the candidate has run since it was parked.
 MUST_CHECK int harness_check_turn(struct harness *harness);
 // Handles a runner that did not complete a launch. If it is the candidate's, that is its verdict;
-// otherwise it is an error. where is the case's name, or "".
+// otherwise it is an error. where is the case (input_values_where), or "".
 MUST_CHECK int harness_runner_failed(struct harness *harness, enum arm_index index,
                                      enum launch_outcome outcome, const char *where,
                                      uint64_t limit_ns, struct err *err);

@@ -1,6 +1,7 @@
 // Contents: what the tensors of a case hold before a launch, and where the tensors lie.
 #include "common/clock.h"
 #include "executor/cpu/harness.h"
+#include "executor/input_values.h"
 #include "executor/inputs.h"
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +70,8 @@ void harness_content_make(struct harness *harness, const struct case_data *data,
             continue;
         }
         if (number < MEASURE_CONTENTS) {
-            inputs_fill(tensor->dtype, &tensor->values, key, data->count[t], data->last[t],
-                        harness->content[t]);
+            inputs_fill(tensor->dtype, input_values(tensor, data->of->index, number), key,
+                        data->count[t], data->last[t], harness->content[t]);
         } else {
             input_table_fill(data->table[t], key, data->count[t], data->last[t],
                              harness->content[t]);

@@ -2,6 +2,7 @@
 #include "common/clock.h"
 #include "executor/cpu/harness.h"
 #include "executor/cpu/verify.h"
+#include "executor/input_values.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,19 +45,22 @@ static int run_reference(struct harness *harness, struct case_data *data, uint64
         runner_process_launch(&harness->runner[ARM_REFERENCE], CONTROL_CALL, data->of->shape->i,
                               data->of->shape->f, harness->reference_limit_ns, NULL);
     if (outcome != LAUNCH_DONE) {
-        return harness_runner_failed(harness, ARM_REFERENCE, outcome, data->of->name,
-                                     harness->reference_limit_ns, err);
+        char *where = input_values_where(harness->problem, data->of, number);
+        int rc = harness_runner_failed(harness, ARM_REFERENCE, outcome, where,
+                                       harness->reference_limit_ns, err);
+        free(where);
+        return rc;
     }
     return harness_check_turn(harness);
 }
 
 static int verify_output(struct harness *harness, enum arm_index arm, const struct case_data *data,
-                         size_t t, const unsigned char *got, struct err *err)
+                         uint64_t number, size_t t, struct err *err)
 {
     const struct tensor *tensor = &harness->problem->tensor[t];
     struct verify_outcome outcome;
 
-    verify_tensor(tensor->dtype, tensor->tolerance, got,
+    verify_tensor(tensor->dtype, tensor->tolerance, harness_kept(harness, arm, number)->tensor[t],
                   (const double *)(const void *)buffer_tensor(&harness->expected[t]),
                   (const double *)(const void *)buffer_tensor(&harness->scale[t]), data->count[t],
                   &outcome);
@@ -64,16 +68,18 @@ static int verify_output(struct harness *harness, enum arm_index arm, const stru
     if (outcome.wrong == 0) {
         return 0;
     }
+    char *where = input_values_where(harness->problem, data->of, number);
     char *text =
         xasprintf("%s[%zu] is %.9g, expected %.9g, for %s; %zu of %zu elements are outside "
                   "the error bound",
-                  tensor->name, outcome.first, outcome.got, outcome.expected, data->of->name,
-                  outcome.wrong, data->count[t]);
+                  tensor->name, outcome.first, outcome.got, outcome.expected, where, outcome.wrong,
+                  data->count[t]);
     int rc =
         arm == ARM_CANDIDATE
             ? measurement_stop(harness->measurement, VERDICT_WRONG, "%s", text)
             : err_set(err, ERR_INVALID, "the %s is wrong: %s", harness->runner[arm].name, text);
     free(text);
+    free(where);
     return rc;
 }
 
@@ -92,12 +98,11 @@ static void keep_stale(struct harness *harness, struct case_data *data, enum arm
 static int verify(struct harness *harness, enum arm_index arm, struct case_data *data,
                   uint64_t number, struct err *err)
 {
-    const struct kept_outputs *kept = harness_kept(harness, arm, number);
     int rc = 0;
 
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
         if (tensor_is_output(&harness->problem->tensor[t])) {
-            rc = verify_output(harness, arm, data, t, kept->tensor[t], err);
+            rc = verify_output(harness, arm, data, number, t, err);
         }
     }
     if (rc == 0) {
@@ -199,6 +204,9 @@ int harness_compare(struct harness *harness, enum arm_index second, struct case_
         return 0;
     }
     int rc = judge_both(harness, second, data, number, err);
+    if (rc == 0 && input_values_are_further(harness->problem, number)) {
+        return 0; // these outputs may be far larger than any of a timed launch
+    }
     for (size_t t = 0; t < harness->problem->tensor_count && rc == 0; t++) {
         if (isfinite(apart[t])) {
             data->distance[t] = fmax(data->distance[t], apart[t]);

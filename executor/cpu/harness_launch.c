@@ -1,5 +1,6 @@
 // One launch: what is prepared before it and what is checked right after it.
 #include "executor/cpu/harness.h"
+#include "executor/input_values.h"
 #include "executor/inputs.h"
 #include <stdlib.h>
 #include <string.h>
@@ -78,21 +79,22 @@ static void keep_outputs(struct harness *harness, enum arm_index arm, const stru
 }
 
 static int wrote(struct harness *harness, enum arm_index arm, const struct case_data *data,
-                 const char *what, size_t t, struct err *err)
+                 uint64_t number, const char *what, size_t t, struct err *err)
 {
     const char *name = harness->problem->tensor[t].name;
+    char *where = input_values_where(harness->problem, data->of, number);
+    int rc = arm == ARM_CANDIDATE ? measurement_stop(harness->measurement, VERDICT_WRONG,
+                                                     "it %s %s, for %s", what, name, where)
+                                  : err_set(err, ERR_INVALID, "the %s is wrong: it %s %s, for %s",
+                                            harness->runner[arm].name, what, name, where);
 
-    if (arm == ARM_CANDIDATE) {
-        return measurement_stop(harness->measurement, VERDICT_WRONG, "it %s %s, for %s", what, name,
-                                data->of->name);
-    }
-    return err_set(err, ERR_INVALID, "the %s is wrong: it %s %s, for %s", harness->runner[arm].name,
-                   what, name, data->of->name);
+    free(where);
+    return rc;
 }
 
 // A sealed input cannot have been written. Any other input is compared as a whole.
 static int check_memory(struct harness *harness, enum arm_index arm, const struct case_data *data,
-                        struct err *err)
+                        uint64_t number, struct err *err)
 {
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         bool is_input = harness->problem->tensor[t].direction == DIRECTION_IN;
@@ -102,10 +104,10 @@ static int check_memory(struct harness *harness, enum arm_index arm, const struc
             continue;
         }
         if (is_input && memcmp(buffer_tensor(buffer), harness->content[t], data->bytes[t]) != 0) {
-            return wrote(harness, arm, data, "changed its input", t, err);
+            return wrote(harness, arm, data, number, "changed its input", t, err);
         }
         if (!buffer_guard_intact(buffer, harness->guard_key)) {
-            return wrote(harness, arm, data, "wrote outside", t, err);
+            return wrote(harness, arm, data, number, "wrote outside", t, err);
         }
     }
     return 0;
@@ -123,7 +125,8 @@ int harness_check_all(struct harness *harness, struct case_data *data, struct er
         const struct buffer *buffer = harness_buffer(harness, arm, t);
 
         if (!buffer->sealed && !buffer_pattern_intact(buffer, harness->guard_key)) {
-            return wrote(harness, arm, data, "wrote outside", t, err);
+            // On which content it did so is not known.
+            return wrote(harness, arm, data, 0, "wrote outside", t, err);
         }
     }
     return harness_check_turn(harness);
@@ -187,11 +190,12 @@ int harness_launch(struct harness *harness, enum arm_index arm, struct case_data
         }
     }
     if (outcome != LAUNCH_DONE) {
-        rc = harness_runner_failed(harness, arm, outcome, data->of->name, harness->launch_limit_ns,
-                                   err);
+        char *where = input_values_where(harness->problem, data->of, number);
+        rc = harness_runner_failed(harness, arm, outcome, where, harness->launch_limit_ns, err);
+        free(where);
     } else {
         keep_outputs(harness, arm, data, number);
-        rc = check_memory(harness, arm, data, err);
+        rc = check_memory(harness, arm, data, number, err);
     }
     if (rc == 0 && arm == ARM_CANDIDATE) {
         rc = measurement_add_launch(harness->measurement, start, data->of->name);

@@ -54,7 +54,7 @@ struct gpu_case {
     // The last launch of each arm on an even and on an odd content.
     struct launch_digest last[ARM_COUNT][2];
     // The largest difference between the sums of the arm and of the baseline, for the same content,
-    // among outputs that the oracle has accepted.
+    // among outputs that the oracle has accepted, on contents from the tensors' `values` alone.
     double accepted[ARM_COUNT][PROBLEM_TENSOR_MAX];
     double baseline_ns; // of the slowest launch of the baseline so far; 0: none yet
 };

@@ -332,8 +332,7 @@ static int fault(struct gpu_harness *harness, const struct gpu_case *data, enum 
     }
     (void)snprintf(what, sizeof(what), "ended with %s", gpu_result_text(harness->gpu, buf));
     if (arm == ARM_CANDIDATE) {
-        return measurement_stop(harness->measurement, VERDICT_CRASH, "the candidate %s, for %s",
-                                what, data->of->name);
+        return gpu_harness_stop(harness, data, content, VERDICT_CRASH, "the candidate", what);
     }
     return gpu_harness_baseline_failed(harness, data, content, VERDICT_CRASH, ERR_SYSTEM, what,
                                        err);
@@ -356,8 +355,7 @@ static int await(struct gpu_harness *harness, const struct gpu_case *data, enum 
     (void)snprintf(what, sizeof(what), "did not end within %.3g seconds", clock_seconds(limit));
     if (arm == ARM_CANDIDATE) {
         harness->doubtful = limit <= STANDSTILL_NS;
-        return measurement_stop(harness->measurement, VERDICT_TIMEOUT, "a launch %s, for %s", what,
-                                data->of->name);
+        return gpu_harness_stop(harness, data, content, VERDICT_TIMEOUT, "a launch", what);
     }
     return gpu_harness_baseline_failed(harness, data, content, VERDICT_CRASH, ERR_SYSTEM, what,
                                        err);

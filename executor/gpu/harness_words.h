@@ -57,6 +57,10 @@ MUST_CHECK int gpu_harness_read_time(struct gpu_harness *harness, struct gpu_cas
                                      enum arm_index arm, struct gpu_launch_time *ret,
                                      struct err *err);
 
+// The candidate has failed on a content of the case: sets the verdict, and a reason of the subject,
+// a clause that says how, and which case it was. Returns MEASURE_STOP.
+int gpu_harness_stop(struct gpu_harness *harness, const struct gpu_case *data, uint64_t content,
+                     enum verdict verdict, const char *subject, const char *what);
 // The baseline has failed (verdict WRONG or CRASH, with a clause that says how). When the candidate
 // has run in this process, the oracle runs the baseline alone. If it fails there too, or if there
 // was no candidate, this is an error; otherwise the candidate gets the verdict.

@@ -1,4 +1,5 @@
 #include "executor/gpu/input_set.h"
+#include "executor/input_values.h"
 #include "executor/inputs.h"
 #include <math.h>
 
@@ -36,7 +37,7 @@ static int run(const struct input_set *set, struct gpu *gpu, const struct proble
 {
     const struct tensor *t = &problem->tensor[tensor];
     cu_pointer out = buffer->tensor;
-    const struct values *values = &t->values;
+    const struct values *values = input_values(t, set->case_index, set->number);
     int dtype = (int)t->dtype, distribution = (int)values->distribution;
     double a = values->a, b = values->b;
     uint64_t key = inputs_key(set->seed, set->case_index, set->number, tensor);

@@ -1,6 +1,6 @@
 // A whole measurement on the fake GPU, in the test's process, with an oracle process: y = a x,
 // whose candidates are kernels of the fake (tests/support/fake_gpu/fake.h). Only the executor's own
-// kernels need a compiler. For the two tests that need it, so it is a header only.
+// kernels need a compiler. For the tests that need it, so it is a header only.
 #ifndef TESTS_EXECUTOR_GPU_GPU_TRIAL_FIXTURE_H
 #define TESTS_EXECUTOR_GPU_GPU_TRIAL_FIXTURE_H
 

@@ -51,6 +51,7 @@
 //   _stall       the same, once: while the fault is the file PATH and says "stall", which it ends
 //   _wrong       the last element is wrong
 //   _zero        all results are 0
+//   _clamp       what is above 100 in x counts as 100
 //   _nothing     no result is written
 //   _oob         also writes the element behind y
 //   _input       also writes x

@@ -263,6 +263,10 @@ static cu_result compute(struct cu_function *function, const struct operation *o
         recall(function, y, results * sizeof(*y));
     } else if (strstr(suffixes, "_zero")) {
         memset(y, 0, results * sizeof(*y));
+    } else if (strstr(suffixes, "_clamp")) {
+        for (uint64_t i = 0; i < results; i++) {
+            y[i] = x[i] > 100 ? a * 100 : y[i];
+        }
     } else if (strstr(suffixes, "_wrong")) {
         y[results - 1] = y[results - 1] * 1.5f + 1;
     } else if (strstr(suffixes, "_nondet")) {
