@@ -19,7 +19,9 @@ void prompt_propose_rules(struct strbuf *out, const char *language)
                 "You write programs that compute what a baseline computes, faster.\n"
                 "S = time of the baseline / time of the program on the same device; over several "
                 "benchmark cases it is a weighted geometric mean. Programs that are wrong for any "
-                "shape count nothing. Shapes other than the ones named are tested, too.\n\n");
+                "shape count nothing. Shapes other than the ones named are tested, too, and beside "
+                "inputs from \"values\" of problem.json, on which programs are timed, inputs from "
+                "each of the distributions under \"also\".\n\n");
     strbuf_adds(out, c ? prompt_form_c : prompt_form_cuda);
     strbuf_adds(out,
                 "\nA whole file, for y[r] = a times the sum of row r of x (tensors x, y; params "
