@@ -53,3 +53,8 @@ int measurement_add_launch(struct measurement *measurement, uint64_t start_ns,
                             "%s",
                             limit, case_name);
 }
+
+void measurement_spend(double *phase, uint64_t start)
+{
+    *phase = fmax(*phase, 0) + clock_seconds(clock_now_ns(&clock_system) - start);
+}

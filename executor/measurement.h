@@ -78,4 +78,8 @@ static inline bool tensor_is_output(const struct tensor *tensor)
     return tensor->direction != DIRECTION_IN;
 }
 
+// Adds the time since `start`, by the system's clock in nanoseconds, to a phase of
+// measurement->seconds, which has now been reached.
+void measurement_spend(double *phase, uint64_t start);
+
 #endif

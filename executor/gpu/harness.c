@@ -3,7 +3,6 @@
 #include "executor/gpu/cases.h"
 #include "executor/gpu/harness_handover.h"
 #include "executor/gpu/harness_words.h"
-#include <math.h>
 #include <string.h>
 
 #define OVERHEAD_RUNS 16
@@ -354,7 +353,6 @@ static int place(struct gpu_harness *harness, const struct gpu_case *data, unsig
 int gpu_harness_place(struct gpu_harness *harness, struct gpu_case *data, unsigned arms,
                       struct err *err)
 {
-    double *inputs_s = &harness->measurement->seconds.inputs;
     uint64_t start = clock_now_ns(&clock_system);
     int rc = gpu_harness_inspect(harness, err);
 
@@ -370,6 +368,6 @@ int gpu_harness_place(struct gpu_harness *harness, struct gpu_case *data, unsign
     if (rc == 0) {
         harness->placed = data;
     }
-    *inputs_s = fmax(*inputs_s, 0) + clock_seconds(clock_now_ns(&clock_system) - start);
+    measurement_spend(&harness->measurement->seconds.inputs, start);
     return rc;
 }

@@ -14,6 +14,7 @@
 //
 // A failure of the candidate is its verdict. A failure of the baseline is an error, because then
 // nothing can be measured; unless the baseline fails only beside the candidate.
+#include "common/clock.h"
 #include "common/mem.h"
 #include "executor/gpu/harness_words.h"
 #include "executor/input_values.h"
@@ -310,6 +311,7 @@ int gpu_harness_judge(struct gpu_harness *harness, struct gpu_case *data, enum a
 {
     struct oracle_output list[ORACLE_OUTPUTS] = {{.tensor = 0}};
     bool waits[MEASURE_CONTENTS], kept = harness->kept_waits;
+    uint64_t start = clock_now_ns(&clock_system);
     size_t count = 0;
 
     for (uint64_t i = 0; i < MEASURE_CONTENTS; i++) {
@@ -322,6 +324,7 @@ int gpu_harness_judge(struct gpu_harness *harness, struct gpu_case *data, enum a
         }
     }
     int rc = count > 0 ? ask_oracle(harness, data, arm, list, count, err) : 0;
+    measurement_spend(&harness->measurement->seconds.verify, start);
     if (rc != 0) {
         return rc;
     }

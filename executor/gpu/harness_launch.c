@@ -431,7 +431,6 @@ int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum 
                        uint64_t content, struct gpu_launch_time *time, struct err *err)
 {
     uint64_t start = clock_now_ns(&clock_system);
-    double *verify_s = &harness->measurement->seconds.verify;
     struct gpu_zones zones = {.count = 0};
 
     for (size_t i = 0; i < 2; i++) {
@@ -468,7 +467,7 @@ int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum 
     gpu_harness_note_outputs(harness, data, arm, content);
 out:
     if (!time) {
-        *verify_s = fmax(*verify_s, 0) + clock_seconds(clock_now_ns(&clock_system) - start);
+        measurement_spend(&harness->measurement->seconds.verify, start);
     }
     return rc;
 }

@@ -70,7 +70,9 @@ KC_DEVICE unsigned kc_float_bits(float x)
     pun.x = x;
     return pun.bits;
 }
-// Sine and cosine of pi x.
+KC_DEVICE float kc_log2(float x) { return log2f(x); }
+KC_DEVICE float kc_root(float x) { return sqrtf(x); }
+// Sine and cosine of pi x, for x from 0 to 2.
 KC_DEVICE void kc_sincospi(float x, float *sine, float *cosine)
 {
     *sine = sinf(3.14159265358979f * x);
@@ -110,7 +112,29 @@ KC_BLOCK(kc_block_max, kc_u64, value > other ? value : other, atomicMax)
 KC_DEVICE kc_u64 kc_bits(double x) { return (kc_u64)__double_as_longlong(x); }
 KC_DEVICE float kc_float(unsigned bits) { return __uint_as_float(bits); }
 KC_DEVICE unsigned kc_float_bits(float x) { return __float_as_uint(x); }
-KC_DEVICE void kc_sincospi(float x, float *sine, float *cosine) { sincospif(x, sine, cosine); }
+// The GPU's quick functions, which are good to 2^-21 of 1 or of their value.
+KC_DEVICE float kc_log2(float x)
+{
+    float y;
+
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+KC_DEVICE float kc_root(float x)
+{
+    float y;
+
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+KC_DEVICE void kc_sincospi(float x, float *sine, float *cosine)
+{
+    float minus_sine, minus_cosine;
+
+    __sincosf(3.14159265358979f * (x - 1.0f), &minus_sine, &minus_cosine);
+    *sine = -minus_sine;
+    *cosine = -minus_cosine;
+}
 #endif
 
 // The finaliser of SplitMix64 (Steele, Lea, Flood 2014).

@@ -116,6 +116,36 @@ static void values_are_rounded_to_the_nearest_even(void **state)
 
 // ---- inputs ----
 
+// Elements are made some at a time, and the last ones singly.
+static void an_element_follows_from_its_index_alone(void **state)
+{
+    static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_E4M3};
+    static const enum distribution kinds[] = {VALUES_NORMAL, VALUES_UNIFORM, VALUES_WIDE};
+    _Alignas(16) unsigned char all[64 * 4], some[64 * 4];
+
+    (void)state;
+    for (size_t i = 0; i < 9; i++) {
+        enum dtype of = types[i / 3];
+        enum distribution kind = kinds[i % 3];
+
+        (void)inputs(all, of, kind, 1, 2, 64, false);
+        for (uint64_t count = 1; count < 64; count++) {
+            size_t bytes = count * dtype_size(of);
+
+            memset(some, 0x5a, sizeof(some));
+            (void)inputs(some, of, kind, 1, 2, count, false);
+            assert_memory_equal(some, all, bytes);
+            assert_int_equal(some[bytes], 0x5a);
+            assert_int_equal(inputs(some, of, kind, 1, 2, count, true), 0);
+            for (size_t at = 0; at < bytes; at++) {
+                some[at] ^= 1;
+                assert_int_equal(inputs(some, of, kind, 1, 2, count, true), 1);
+                some[at] ^= 1;
+            }
+        }
+    }
+}
+
 static void normal_values_are_normal_and_all_different(void **state)
 {
     static float x[COUNT + 1];
@@ -278,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_rounded_to_the_nearest_even),
+        cmocka_unit_test(an_element_follows_from_its_index_alone),
         cmocka_unit_test(normal_values_are_normal_and_all_different),
         cmocka_unit_test(wide_values_span_their_range),
         cmocka_unit_test(no_element_betrays_the_key),
