@@ -24,6 +24,31 @@ static void nothing_beside_the_tensors_can_be_used(void **state)
                   true);
 }
 
+// While a launch of verification runs, the outputs of the one before may wait for the oracle where
+// it can write. What it changes there is found, and so is what it writes where none wait: before
+// the second content, and where the first one's outputs were known to be right.
+static void outputs_that_wait_cannot_be_changed(void **state)
+{
+    static const struct {
+        const char *name, *words;
+    } cases[] = {
+        {"fk_scale_mend2", "it wrote outside its tensors, for n=300 a=2"},
+        {"fk_scale_behind1", "it wrote outside its tensors, for n=300 a=2"},
+        {"fk_scale_behind2", "y[0] is -12345, expected"},
+        {"fk_scale_behind3", "it wrote outside its tensors, for n=300 a=2"},
+        {"fk_scale_behind4", "it wrote outside its tensors, for n=2000 a=2.5"},
+        {"fk_scale_behind5", "it wrote outside its tensors, for n=2000 a=2.5"},
+        {"fk_scale_behind6", "it wrote outside its tensors, for n=2000 a=2.5"},
+    };
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        trial_becomes(trial, trial_kernel(cases[i].name), VERDICT_WRONG, cases[i].words, false);
+    }
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+}
+
 // They lie in memory that a launch can read and write.
 static void result_words_neither_keep_nor_take_anything(void **state)
 {
@@ -83,6 +108,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, trial_set_up, trial_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(nothing_beside_the_tensors_can_be_used),
+        TEST(outputs_that_wait_cannot_be_changed),
         TEST(result_words_neither_keep_nor_take_anything),
         TEST(what_is_forged_in_timing_is_found),
         TEST(inputs_that_are_changed_in_timing_are_found),

@@ -50,6 +50,7 @@
 //   _hang        never ends: no event behind it completes, calls that wait do not return
 //   _stall       the same, once: while the fault is the file PATH and says "stall", which it ends
 //   _wrong       the last element is wrong
+//   _wrongN      the same, at the Nth launch alone
 //   _zero        all results are 0
 //   _clamp       what is above 100 in x counts as 100
 //   _nothing     no result is written
@@ -58,6 +59,9 @@
 //   _meddle      the same, from the 20th launch on
 //   _slack       also writes 1 MiB behind y
 //   _behind      from the 20th launch on, also writes where the next area behind y begins
+//   _behindN     the same, at the Nth launch alone
+//   _mendN       the last element is wrong at the launch before the Nth; that one writes what it
+//                should have been into the next area behind y, at the same place
 //   _peek        also reads the first address of the executor's arena `judge`
 //   _words       writes zeros when the executor's result words are not 0; overwrites them
 //   _forge       from the 20th launch on, adds 1 to every result

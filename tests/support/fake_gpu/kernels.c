@@ -238,6 +238,40 @@ static cu_result use_words(float *y, size_t bytes)
     return CU_OK;
 }
 
+// Returns the N of "_wrongN"; 0 when the suffix or the number is missing.
+static uint64_t number_after(const char *suffixes, const char *word)
+{
+    const char *at = strstr(suffixes, word);
+
+    return at ? strtoull(at + strlen(word), NULL, 10) : 0;
+}
+
+// Where the next area behind y begins; NULL: nothing is mapped there.
+static float *next_area(const float *y, uint64_t results)
+{
+    size_t end = (size_t)(uintptr_t)(y + results) + GUARD_BYTES;
+    cu_pointer at = (end + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+
+    return fake_holds(at, results * sizeof(*y)) ? (float *)(uintptr_t)at : NULL;
+}
+
+// Launch number `at` makes good in the next area what the one before it has made wrong in y.
+static cu_result mend(struct cu_function *function, float *y, uint64_t results, uint64_t at)
+{
+    float *last = &y[results - 1], *behind = next_area(y, results);
+
+    if (!behind) {
+        return breaks(CU_ILLEGAL_ADDRESS);
+    }
+    if (function->launches + 1 == at) {
+        recall(function, last, sizeof(*last)); // which notes it
+        *last = *last * 1.5f + 1;
+    } else if (function->launches == at) {
+        recall(function, &behind[results - 1], sizeof(*last));
+    }
+    return CU_OK;
+}
+
 static cu_result compute(struct cu_function *function, const struct operation *op,
                          const char *suffixes, void **parameters)
 {
@@ -268,7 +302,13 @@ static cu_result compute(struct cu_function *function, const struct operation *o
             y[i] = x[i] > 100 ? a * 100 : y[i];
         }
     } else if (strstr(suffixes, "_wrong")) {
-        y[results - 1] = y[results - 1] * 1.5f + 1;
+        uint64_t only = number_after(suffixes, "_wrong");
+
+        if (only == 0 || only == function->launches) {
+            y[results - 1] = y[results - 1] * 1.5f + 1;
+        }
+    } else if (strstr(suffixes, "_mend")) {
+        return mend(function, y, results, number_after(suffixes, "_mend"));
     } else if (strstr(suffixes, "_nondet")) {
         flip_last_bits(y, results);
     } else if (strstr(suffixes, "_input") ||
@@ -281,14 +321,16 @@ static cu_result compute(struct cu_function *function, const struct operation *o
             return breaks(CU_ILLEGAL_ADDRESS);
         }
         *behind = -12345;
-    } else if (strstr(suffixes, "_behind") && function->launches > 20) {
-        size_t end = (size_t)(uintptr_t)(y + results) + GUARD_BYTES;
-        float *behind = (float *)(uintptr_t)((end + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
+    } else if (strstr(suffixes, "_behind")) {
+        uint64_t only = number_after(suffixes, "_behind");
+        float *behind = next_area(y, results);
 
-        if (!fake_holds((cu_pointer)(uintptr_t)behind, sizeof(*behind))) {
+        if (!behind) {
             return breaks(CU_ILLEGAL_ADDRESS);
         }
-        *behind = -12345;
+        if (only == 0 ? function->launches > 20 : only == function->launches) {
+            *behind = -12345;
+        }
     } else if (strstr(suffixes, "_peek")) {
         if (!fake_holds(ARENA_JUDGE, sizeof(*y))) {
             return breaks(CU_ILLEGAL_ADDRESS);
