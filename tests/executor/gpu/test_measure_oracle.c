@@ -2,8 +2,10 @@
 // answer: problems that take turns, references that fail, what is computed ahead. Skipped without a
 // compiler.
 #include "common/strbuf.h"
+#include "executor/gpu/oracle_process.h"
 #include "tests/executor/gpu/gpu_trial_fixture.h"
 #include <linux/sockios.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -99,6 +101,39 @@ static void cases_need_not_fit_the_oracle(void **state)
         trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
         trial_becomes(trial, trial_kernel("fk_scale_wrong"), VERDICT_WRONG, "y[", false);
     }
+}
+
+// Expects the last element to be what _wrongN makes of that which is expected.
+static void is_expected_of_its_content(struct trial *trial, const char *candidate)
+{
+    const struct result *result = trial_result(trial, trial_kernel(candidate));
+    double got = 0, expected = 0;
+
+    assert_int_equal(result->verdict, VERDICT_WRONG);
+    const char *is = strstr(result->reason, "] is "), *should = strstr(result->reason, "expected ");
+    if (!is || !should) {
+        fail_msg("%s", result->reason);
+    }
+    assert_int_equal(sscanf(is, "] is %lf", &got), 1);
+    assert_int_equal(sscanf(should, "expected %lf", &expected), 1);
+    assert_true(fabs(got - (1.5 * expected + 1)) < 1e-5);
+}
+
+// The outputs of two contents are compared at once. Where what is expected of one leaves no room
+// for what is expected of the other, both are compared all the same, each with its own.
+static void an_oracle_may_have_room_for_one_content(void **state)
+{
+    const size_t memory = (size_t)128 << 20;
+    const int64_t n = (int64_t)(memory / CACHE_SHARE / (2 * sizeof(double)) + 1);
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "noise=0;memory=128M");
+    assert_int_equal(trial->gpu.memory_bytes, memory);
+    set_cases(trial, &n, 1);
+    is_expected_of_its_content(trial, "fk_scale_wrong1");
+    is_expected_of_its_content(trial, "fk_scale_wrong2");
+    is_expected_of_its_content(trial, "fk_scale_wrong3");
+    trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
 }
 
 // ---- what is announced and not checked ----
@@ -204,6 +239,7 @@ int main(void)
         TEST(a_reference_that_fails_is_no_verdict),
         TEST(problems_take_turns),
         TEST(cases_need_not_fit_the_oracle),
+        TEST(an_oracle_may_have_room_for_one_content),
         TEST(nothing_is_computed_after_a_measurement),
         TEST(what_fails_ahead_is_told_to_whom_it_concerns),
         TEST(a_fault_ahead_ends_the_process_and_not_the_verdict),
