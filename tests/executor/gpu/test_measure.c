@@ -109,6 +109,62 @@ static void wrong_results_are_told(void **state)
     trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
 }
 
+#define TWO_OUTPUTS                                                                                \
+    "{\"name\": \"p\", \"title\": \"y = a x, z = x\", \"license\": \"MIT\", \"language\": "        \
+    "\"cuda\","                                                                                    \
+    "\"params\": [{\"name\": \"n\", \"type\": \"int\"}, {\"name\": \"a\", \"type\": \"f64\"}],"    \
+    "\"tensors\": [{\"name\": \"x\", \"direction\": \"in\", \"dtype\": \"f32\", \"shape\":"        \
+    "[\"n\"], \"values\": {\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}},"            \
+    "{\"name\": \"y\", \"direction\": \"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],"            \
+    "\"tolerance\": 4}, {\"name\": \"z\", \"direction\": \"out\", \"dtype\": \"f32\","             \
+    "\"shape\": [\"n\"], \"tolerance\": 0}], \"cases\": {\"check\": [" TRIAL_CHECK "],"            \
+    "\"bench\": [{\"params\": {\"n\": 2000, \"a\": 2.5}, \"weight\": 1}]},"                        \
+    "\"cache\": \"cold\", \"work\": {\"flops\": \"n\", \"bytes\": \"12*n\"}}"
+
+// y = a x and z = x, by two kernels.
+static struct bytes two_outputs(const char *makes_y, const char *makes_z)
+{
+    char *source = xasprintf("//@ launch %s grid=(1) block=(256) args=(x, y, n, a)\n"
+                             "//@ launch %s grid=(1) block=(256) args=(x, z, n)\n",
+                             makes_y, makes_z);
+    char *kernels = xasprintf("%s" TRIAL_SIZES ";%s 8 8 4", makes_y, makes_z);
+    struct bytes object = gpu_object(source, kernels);
+
+    free(source);
+    free(kernels);
+    return object;
+}
+
+// Each output of each launch of verification is compared: three on the check case, of which nothing
+// is known, and three on the benchmark case, where the other outputs are the baseline's.
+static void one_output_of_one_launch_is_wrong(void **state)
+{
+    struct trial *trial = *state;
+
+    trial_must_open(trial, "");
+    trial_replace(&trial->plan.problem, trial_text(TWO_OUTPUTS));
+    trial_replace(&trial->plan.baseline, two_outputs("fk_scale", "fk_copy"));
+    trial_replace(&trial->plan.reference,
+                  gpu_object(TRIAL_REFERENCE "//@ launch fk_ref_copy grid=(1) block=(256)"
+                                             " args=(x, z, z_scale, n)\n",
+                             "fk_ref_scale 8 8 8 4 8;fk_ref_copy 8 8 8 4"));
+    for (int launch = 1; launch <= 6; launch++) {
+        const char *where = launch <= 3 ? "299] is" : "1999] is";
+        char *scale = xasprintf("fk_scale_wrong%d", launch);
+        char *copy = xasprintf("fk_copy_wrong%d", launch);
+        char *y = xasprintf("y[%s", where), *z = xasprintf("z[%s", where);
+
+        trial_becomes(trial, two_outputs(scale, "fk_copy"), VERDICT_WRONG, y, false);
+        trial_becomes(trial, two_outputs("fk_scale", copy), VERDICT_WRONG, z, false);
+        free(scale);
+        free(copy);
+        free(y);
+        free(z);
+    }
+    trial_becomes(trial, two_outputs("fk_scale", "fk_copy"), VERDICT_EQUIVALENT, "", false);
+    trial_becomes(trial, two_outputs("fk_scale_nondet", "fk_copy"), VERDICT_EQUIVALENT, "", false);
+}
+
 // When a kernel runs, y holds poison, not the right answer of the launch before.
 static void nothing_written_is_poison(void **state)
 {
@@ -344,6 +400,7 @@ int main(void)
         TEST(the_control_measures_the_baseline_against_itself),
         TEST(what_is_too_good_is_quarantined),
         TEST(wrong_results_are_told),
+        TEST(one_output_of_one_launch_is_wrong),
         TEST(nothing_written_is_poison),
         TEST(scratch_is_part_of_it),
         TEST(each_case_has_its_variant),
