@@ -4,19 +4,19 @@
 #include "common/stats.h"
 #include "executor/gpu/cases.h"
 #include "executor/gpu/harness_words.h"
+#include "executor/input_values.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define OVERHEAD_RUNS 16
 
-// Takes over why the candidate has failed. Returns MEASURE_STOP.
-static int stop(struct gpu_harness *harness, struct unsealed_failure *why,
-                const struct gpu_case *data)
+// Takes over why the candidate has failed, and for what; NULL: for nothing in particular. Returns
+// MEASURE_STOP.
+static int stop(struct gpu_harness *harness, struct unsealed_failure *why, const char *where)
 {
-    int rc = data ? measurement_stop(harness->measurement, why->verdict, "%s, for %s", why->reason,
-                                     data->of->name)
-                  : measurement_stop(harness->measurement, why->verdict, "%s", why->reason);
+    int rc = measurement_stop(harness->measurement, why->verdict, "%s%s%s", why->reason,
+                              where ? ", for " : "", where ? where : "");
 
     free(why->reason);
     return rc;
@@ -244,7 +244,7 @@ int gpu_handover_enter(struct gpu_harness *harness, const struct gpu_case *data,
     harness->inspected = false;
     harness->candidate_ran = true;
     int rc = unsealed_case(&handover->process, (uint32_t)handover->placed, &why, err);
-    return rc == UNSEALED_FAILED ? stop(harness, &why, data) : rc;
+    return rc == UNSEALED_FAILED ? stop(harness, &why, data->of->name) : rc;
 }
 
 int gpu_handover_fill(struct gpu_harness *harness, struct err *err)
@@ -308,8 +308,8 @@ int gpu_handover_give(struct gpu_harness *harness, struct err *err)
     return rc;
 }
 
-int gpu_handover_run(struct gpu_harness *harness, const struct gpu_case *data, uint64_t limit_ns,
-                     struct err *err)
+int gpu_handover_run(struct gpu_harness *harness, const struct gpu_case *data, uint64_t content,
+                     uint64_t limit_ns, struct err *err)
 {
     struct unsealed_failure why;
     int rc = gpu_finish(harness->gpu, "giving an unsealed candidate its inputs", err);
@@ -320,7 +320,12 @@ int gpu_handover_run(struct gpu_harness *harness, const struct gpu_case *data, u
     harness->inspected = false;
     harness->candidate_ran = true; // not `here`: it cannot reach what lies beside `live`
     rc = unsealed_run(&harness->handover->process, limit_ns, &why, err);
-    return rc == UNSEALED_FAILED ? stop(harness, &why, data) : rc;
+    if (rc == UNSEALED_FAILED) {
+        char *where = input_values_where(harness->problem, data->of, content);
+        rc = stop(harness, &why, where);
+        free(where);
+    }
+    return rc;
 }
 
 int gpu_handover_take(struct gpu_harness *harness, enum arm_index arm, struct err *err)

@@ -66,7 +66,7 @@ const struct guarded_buffer *gpu_handover_input(const struct gpu_harness *harnes
 MUST_CHECK int gpu_handover_ready(struct gpu_harness *harness, struct err *err);
 MUST_CHECK int gpu_handover_give(struct gpu_harness *harness, struct err *err);
 MUST_CHECK int gpu_handover_run(struct gpu_harness *harness, const struct gpu_case *data,
-                                uint64_t limit_ns, struct err *err);
+                                uint64_t content, uint64_t limit_ns, struct err *err);
 MUST_CHECK int gpu_handover_take(struct gpu_harness *harness, enum arm_index arm, struct err *err);
 
 #endif

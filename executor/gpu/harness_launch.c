@@ -381,7 +381,7 @@ static int handed_over_launch(struct gpu_harness *harness, const struct gpu_case
     uint64_t begin = clock_now_ns(&clock_system);
     rc = gpu_handover_give(harness, err);
     if (rc == 0) {
-        rc = arm == ARM_CANDIDATE ? gpu_handover_run(harness, data, limit, err)
+        rc = arm == ARM_CANDIDATE ? gpu_handover_run(harness, data, content, limit, err)
                                   : run_arm(harness, data, arm, err);
         harness->doubtful = arm == ARM_CANDIDATE && rc == MEASURE_STOP && limit <= STANDSTILL_NS;
     }

@@ -222,6 +222,27 @@ static void failures_are_the_candidates(void **state)
     assert_true(verdict_is_ratio(result->verdict));
 }
 
+// A failure for values that timed launches never have says which they were.
+static void a_failure_for_further_values_names_them(void **state)
+{
+    static const char values[] = "\"stddev\": 1}";
+    const struct both *both = *state;
+    struct bytes usual = both->trial->plan.problem;
+    const char *all = TRIAL_PROBLEM(TRIAL_CHECK), *at = strstr(all, values) + strlen(values);
+    char *problem = xasprintf("%.*s, \"also\": [{\"distribution\": \"uniform\", \"low\": 100,"
+                              " \"high\": 200}]%s",
+                              (int)(at - all), all, at);
+
+    both->trial->plan.problem = trial_text(problem);
+    becomes(both,
+            HEAD "def p(x, y, n, a):\n"
+                 "    if x.tolist()[0] >= 100: raise ValueError('too large')\n"
+                 "    torch.launch('fk_scale', x, y, n, a)\n",
+            VERDICT_COMPILE_ERROR, "for n=300 a=2 with x from uniform(low=100, high=200)", false);
+    trial_replace(&both->trial->plan.problem, usual);
+    free(problem);
+}
+
 // It is killed with its process group, and this executor measures nothing afterwards.
 static void what_does_not_end_is_killed(void **state)
 {
@@ -293,6 +314,7 @@ int main(void)
         cmocka_unit_test(what_is_written_later_counts_for_nothing),
         cmocka_unit_test(inputs_and_what_lies_beside_tensors_are_looked_at),
         cmocka_unit_test(failures_are_the_candidates),
+        cmocka_unit_test(a_failure_for_further_values_names_them),
         cmocka_unit_test(what_does_not_end_is_killed),
         cmocka_unit_test(the_baseline_of_a_faster_one_is_timed_alone),
         cmocka_unit_test(a_plan_that_allows_none_runs_none),
