@@ -90,13 +90,13 @@ out:
 // ---- guards and inputs ----
 
 int gpu_harness_wrote_outside(struct gpu_harness *harness, const struct gpu_case *data,
-                              enum arm_index arm, struct err *err)
+                              enum arm_index arm, uint64_t content, struct err *err)
 {
     return arm == ARM_CANDIDATE
                ? measurement_stop(harness->measurement, VERDICT_WRONG,
                                   "it wrote outside its tensors, for %s", data->of->name)
-               : err_set(err, ERR_INVALID, "the baseline wrote outside its tensors, for %s",
-                         data->of->name);
+               : gpu_harness_baseline_failed(harness, data, content, VERDICT_WRONG, ERR_INVALID,
+                                             "wrote outside its tensors", err);
 }
 
 int gpu_harness_check_memory(struct gpu_harness *harness, const struct gpu_case *data,
@@ -300,7 +300,7 @@ static int ask_oracle(struct gpu_harness *harness, struct gpu_case *data, enum a
         note_error(harness, arm, t, answer[i].max_error);
         rc = answer[i].wrong > 0 ? refuse_output(harness, data, arm, content, t, &answer[i], err)
              : memcmp(digest->hash, answer[i].hash, sizeof(digest->hash)) != 0
-                 ? gpu_harness_wrote_outside(harness, data, arm, err)
+                 ? gpu_harness_wrote_outside(harness, data, arm, content, err)
                  : 0;
     }
     return rc;

@@ -452,7 +452,7 @@ int gpu_harness_launch(struct gpu_harness *harness, struct gpu_case *data, enum 
     if (rc != 0) {
         goto out;
     }
-    rc = gpu_harness_check_stamps(harness, data, arm, err);
+    rc = gpu_harness_check_stamps(harness, data, arm, content, err);
     if (rc != 0) {
         goto out;
     }

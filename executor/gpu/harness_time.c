@@ -35,14 +35,14 @@ static double clock_between(const uint64_t *first, const uint64_t *second)
 }
 
 int gpu_harness_check_stamps(struct gpu_harness *harness, const struct gpu_case *data,
-                             enum arm_index arm, struct err *err)
+                             enum arm_index arm, uint64_t content, struct err *err)
 {
     const uint64_t *first = harness->gpu->host_words + WORD_STAMP;
 
     if (is_proven(harness, first) && is_proven(harness, first + STAMP_WORDS)) {
         return 0;
     }
-    return gpu_harness_wrote_outside(harness, data, arm, err);
+    return gpu_harness_wrote_outside(harness, data, arm, content, err);
 }
 
 // By the host's clock, in which the GPU also waits for the host and changes between two contexts:

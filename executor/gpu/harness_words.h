@@ -42,13 +42,14 @@ MUST_CHECK int gpu_harness_check_memory(struct gpu_harness *harness, const struc
 // Takes the digests. Of verification, outputs that the oracle has not accepted before wait for it.
 void gpu_harness_note_outputs(struct gpu_harness *harness, struct gpu_case *data,
                               enum arm_index arm, uint64_t content);
-// The arm has written where it must not: the candidate's verdict, or an error.
+// The arm has written where it must not, on this content: the candidate's verdict, or as
+// gpu_harness_baseline_failed.
 MUST_CHECK int gpu_harness_wrote_outside(struct gpu_harness *harness, const struct gpu_case *data,
-                                         enum arm_index arm, struct err *err);
+                                         enum arm_index arm, uint64_t content, struct err *err);
 
 // Checks that both stamps of the launch are what kc_stamp wrote.
 MUST_CHECK int gpu_harness_check_stamps(struct gpu_harness *harness, const struct gpu_case *data,
-                                        enum arm_index arm, struct err *err);
+                                        enum arm_index arm, uint64_t content, struct err *err);
 // Notes what an untimed launch took, by its stamps, if it was the baseline's.
 void gpu_harness_note_time(const struct gpu_harness *harness, struct gpu_case *data,
                            enum arm_index arm);

@@ -101,6 +101,12 @@ static void a_baseline_that_fails_only_beside_the_candidate_is_its_failure(void 
     trial_becomes(trial, trial_kernel("fk_scale_breaker"), VERDICT_WRONG,
                   "the baseline failed beside it and not alone: it disagrees with the reference",
                   true);
+    // It changes what it has computed before, though so little that it stays right.
+    trial_must_open(trial, "noise=0.2");
+    trial_becomes(trial, trial_kernel("fk_scale_haunter"), VERDICT_WRONG,
+                  "the baseline failed beside it and not alone: it wrote outside its tensors, for"
+                  " n=2000 a=2.5",
+                  true);
 }
 
 int main(void)

@@ -67,6 +67,8 @@
 //   _forge       from the 20th launch on, adds 1 to every result
 //   _shift       from the 20th launch on, adds to one result what its tolerance does not allow
 //   _breaker     from now on kernels without a suffix write wrong results
+//   _haunter     from now on kernels without a suffix change the last bit of the first element where
+//                the next area behind y begins
 //   _killer      from now on kernels without a suffix end with error 700
 //   _count       writes nothing at every second launch
 //   _state       writes nothing unless the first __device__ variable is 0, and counts that up
@@ -168,7 +170,7 @@ struct fake {
     uint64_t allocated;       // number of allocations so far
     uint64_t launches;        // of candidates' kernels so far
     uint64_t used_bytes;
-    bool breaks, kills; // a kernel with _breaker, _killer has run
+    bool breaks, haunts, kills; // a kernel with _breaker, _haunter, _killer has run
 };
 extern struct fake fake;
 

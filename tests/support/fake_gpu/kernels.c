@@ -343,6 +343,12 @@ static cu_result compute(struct cu_function *function, const struct operation *o
         y[0] += fabsf(y[0]) * 1e-6f;
     } else if (suffixes[0] == '\0' && fake.breaks) {
         y[0] += 1;
+    } else if (suffixes[0] == '\0' && fake.haunts) {
+        float *behind = next_area(y, results);
+
+        if (behind) {
+            *(uint32_t *)behind ^= 1;
+        }
     } else if (strstr(suffixes, "_oob")) {
         if (!fake_holds((cu_pointer)(uintptr_t)(y + results), sizeof(*y))) {
             return breaks(CU_ILLEGAL_ADDRESS);
@@ -437,6 +443,7 @@ cu_result fake_run(struct cu_function *function, const struct cu_launch *launch,
     }
     fake.breaks |= !!strstr(suffixes, "_breaker");
     fake.kills |= !!strstr(suffixes, "_killer");
+    fake.haunts |= !!strstr(suffixes, "_haunter");
     cu_result result = CU_OK;
     if (op) {
         result = compute(function, op, suffixes, parameters);
