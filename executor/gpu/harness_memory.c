@@ -159,6 +159,9 @@ int gpu_harness_inspect(struct gpu_harness *harness, struct err *err)
     if (words[WORD_GUARD] == 0 && words[WORD_FLUSH] == 0) {
         return 0;
     }
+    if (!harness->candidate_here && harness->placed) { // on which content it did so is not known
+        return gpu_harness_wrote_outside(harness, harness->placed, ARM_BASELINE, 0, err);
+    }
     if (!harness->candidate_here) {
         return err_set(err, ERR_INVALID, "the baseline wrote outside its tensors");
     }

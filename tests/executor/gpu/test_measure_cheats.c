@@ -107,6 +107,11 @@ static void a_baseline_that_fails_only_beside_the_candidate_is_its_failure(void 
                   "the baseline failed beside it and not alone: it wrote outside its tensors, for"
                   " n=2000 a=2.5",
                   true);
+    trial_must_open(trial, "noise=0.2");
+    trial_becomes(trial, trial_kernel("fk_scale_haunter2"), VERDICT_WRONG,
+                  "the baseline failed beside it and not alone: it wrote outside its tensors, for"
+                  " n=2000 a=2.5",
+                  true);
 }
 
 int main(void)

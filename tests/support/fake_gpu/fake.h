@@ -69,6 +69,7 @@
 //   _breaker     from now on kernels without a suffix write wrong results
 //   _haunter     from now on kernels without a suffix change the last bit of the first element where
 //                the next area behind y begins
+//   _haunter2    from now on kernels without a suffix also write 1 MiB behind y
 //   _killer      from now on kernels without a suffix end with error 700
 //   _count       writes nothing at every second launch
 //   _state       writes nothing unless the first __device__ variable is 0, and counts that up
@@ -170,7 +171,8 @@ struct fake {
     uint64_t allocated;       // number of allocations so far
     uint64_t launches;        // of candidates' kernels so far
     uint64_t used_bytes;
-    bool breaks, haunts, kills; // a kernel with _breaker, _haunter, _killer has run
+    bool breaks, kills; // a kernel with _breaker, _killer has run
+    int haunts;         // one with _haunter (1) or _haunter2 (2) has
 };
 extern struct fake fake;
 

@@ -343,10 +343,15 @@ static cu_result compute(struct cu_function *function, const struct operation *o
         y[0] += fabsf(y[0]) * 1e-6f;
     } else if (suffixes[0] == '\0' && fake.breaks) {
         y[0] += 1;
-    } else if (suffixes[0] == '\0' && fake.haunts) {
-        float *behind = next_area(y, results);
+    } else if (suffixes[0] == '\0' && fake.haunts > 0) {
+        float *behind = fake.haunts > 1 ? y + (1 << 18) : next_area(y, results);
 
-        if (behind) {
+        if (!behind || !fake_holds((cu_pointer)(uintptr_t)behind, sizeof(*behind))) {
+            return breaks(CU_ILLEGAL_ADDRESS);
+        }
+        if (fake.haunts > 1) {
+            *behind = -12345;
+        } else {
             *(uint32_t *)behind ^= 1;
         }
     } else if (strstr(suffixes, "_oob")) {
@@ -443,7 +448,9 @@ cu_result fake_run(struct cu_function *function, const struct cu_launch *launch,
     }
     fake.breaks |= !!strstr(suffixes, "_breaker");
     fake.kills |= !!strstr(suffixes, "_killer");
-    fake.haunts |= !!strstr(suffixes, "_haunter");
+    fake.haunts = strstr(suffixes, "_haunter2")  ? 2
+                  : strstr(suffixes, "_haunter") ? 1
+                                                 : fake.haunts;
     cu_result result = CU_OK;
     if (op) {
         result = compute(function, op, suffixes, parameters);
