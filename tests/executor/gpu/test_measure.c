@@ -165,6 +165,35 @@ static void one_output_of_one_launch_is_wrong(void **state)
     trial_becomes(trial, two_outputs("fk_scale_nondet", "fk_copy"), VERDICT_EQUIVALENT, "", false);
 }
 
+// y += a x: what is updated is made anew before each launch, and compared after each.
+static void what_is_updated_is_an_output_too(void **state)
+{
+    static const char out[] = "\"out\", \"dtype\": \"f32\", \"shape\": [\"n\"],";
+    struct trial *trial = *state;
+    const char *all = TRIAL_PROBLEM(TRIAL_CHECK), *at = strstr(all, out);
+    char *problem = xasprintf("%.*s\"inout\", \"dtype\": \"f32\", \"shape\": [\"n\"], \"values\":"
+                              " {\"distribution\": \"uniform\", \"low\": 1, \"high\": 2},%s",
+                              (int)(at - all), all, at + strlen(out));
+
+    trial_must_open(trial, "");
+    trial_replace(&trial->plan.problem, trial_text(problem));
+    trial_replace(&trial->plan.baseline, trial_kernel("fk_axpy"));
+    trial_replace(&trial->plan.reference, gpu_object("//@ launch fk_ref_axpy grid=(1) block=(256)"
+                                                     " args=(x, y, y_out, y_scale, n, a)\n",
+                                                     "fk_ref_axpy 8 8 8 8 4 8"));
+    for (int launch = 1; launch <= 6; launch++) {
+        char *candidate = xasprintf("fk_axpy_wrong%d", launch);
+
+        trial_becomes(trial, trial_kernel(candidate), VERDICT_WRONG,
+                      launch <= 3 ? "y[299] is" : "y[1999] is", false);
+        free(candidate);
+    }
+    trial_becomes(trial, trial_kernel("fk_axpy_mend2"), VERDICT_WRONG,
+                  "it wrote outside its tensors, for n=300 a=2", false);
+    trial_becomes(trial, trial_kernel("fk_axpy"), VERDICT_EQUIVALENT, "", false);
+    free(problem);
+}
+
 // When a kernel runs, y holds poison, not the right answer of the launch before.
 static void nothing_written_is_poison(void **state)
 {
@@ -401,6 +430,7 @@ int main(void)
         TEST(what_is_too_good_is_quarantined),
         TEST(wrong_results_are_told),
         TEST(one_output_of_one_launch_is_wrong),
+        TEST(what_is_updated_is_an_output_too),
         TEST(nothing_written_is_poison),
         TEST(scratch_is_part_of_it),
         TEST(each_case_has_its_variant),
