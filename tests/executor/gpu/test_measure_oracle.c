@@ -136,6 +136,76 @@ static void an_oracle_may_have_room_for_one_content(void **state)
     trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
 }
 
+#define COPIES (PROBLEM_TENSOR_MAX - 1)
+
+// Copies x to each of the other tensors, to the last of them by a kernel of its own.
+static struct bytes copies(const char *last)
+{
+    struct strbuf source = STRBUF_INIT;
+
+    for (int i = 0; i < COPIES; i++) {
+        strbuf_addf(&source, "//@ launch %s grid=(1) block=(64) args=(x, y%d, n)\n",
+                    i == COPIES - 1 ? last : "fk_copy", i);
+    }
+    char *kernels = xasprintf("fk_copy 8 8 4;%s 8 8 4", last);
+    struct bytes object = gpu_object(strbuf_text(&source), kernels);
+
+    strbuf_release(&source);
+    free(kernels);
+    return object;
+}
+
+static struct bytes reference_of_copies(void)
+{
+    struct strbuf source = STRBUF_INIT;
+
+    for (int i = 0; i < COPIES; i++) {
+        strbuf_addf(&source,
+                    "//@ launch fk_ref_copy grid=(1) block=(64) args=(x, y%d, y%d_scale, n)\n", i,
+                    i);
+    }
+    struct bytes object = gpu_object(strbuf_text(&source), "fk_ref_copy 8 8 8 4");
+
+    strbuf_release(&source);
+    return object;
+}
+
+// Both contents of as many outputs as a problem can have are compared at once.
+static void all_tensors_but_one_may_be_outputs(void **state)
+{
+    struct trial *trial = *state;
+    struct strbuf problem = STRBUF_INIT;
+
+    strbuf_adds(
+        &problem,
+        "{\"name\": \"p\", \"title\": \"copies\", \"license\": \"MIT\", \"language\": \"cuda\","
+        "\"params\": [{\"name\": \"n\", \"type\": \"int\"}], \"tensors\": [{\"name\": \"x\","
+        "\"direction\": \"in\", \"dtype\": \"f32\", \"shape\": [\"n\"], \"values\":"
+        "{\"distribution\": \"normal\", \"mean\": 0, \"stddev\": 1}}");
+    for (int i = 0; i < COPIES; i++) {
+        strbuf_addf(&problem,
+                    ", {\"name\": \"y%d\", \"direction\": \"out\", \"dtype\": \"f32\","
+                    " \"shape\": [\"n\"], \"tolerance\": 4}",
+                    i);
+    }
+    strbuf_adds(&problem,
+                "], \"cases\": {\"check\": [{\"n\": 1}], \"bench\": [{\"params\": {\"n\": 1},"
+                " \"weight\": 1}]}, \"cache\": \"cold\","
+                " \"work\": {\"flops\": \"n\", \"bytes\": \"4*n\"}}");
+    trial_must_open(trial, "noise=0");
+    trial_replace(&trial->plan.problem, trial_text(strbuf_text(&problem)));
+    trial_replace(&trial->plan.baseline, copies("fk_copy_slow1"));
+    trial_replace(&trial->plan.reference, reference_of_copies());
+    for (int launch = 1; launch <= 6; launch++) {
+        char *last = xasprintf("fk_copy_wrong%d", launch);
+
+        trial_becomes(trial, copies(last), VERDICT_WRONG, "y14[0] is", false);
+        free(last);
+    }
+    trial_becomes(trial, copies("fk_copy_slow1"), VERDICT_EQUIVALENT, "", false);
+    strbuf_release(&problem);
+}
+
 // ---- what is announced and not checked ----
 
 // Returns a candidate that is right in the first of `count` cases, all of which differ in n, and
@@ -240,6 +310,7 @@ int main(void)
         TEST(problems_take_turns),
         TEST(cases_need_not_fit_the_oracle),
         TEST(an_oracle_may_have_room_for_one_content),
+        TEST(all_tensors_but_one_may_be_outputs),
         TEST(nothing_is_computed_after_a_measurement),
         TEST(what_fails_ahead_is_told_to_whom_it_concerns),
         TEST(a_fault_ahead_ends_the_process_and_not_the_verdict),
