@@ -198,6 +198,16 @@ static int place_alone(struct oracle_process *p, const struct input_set *set,
     return rc;
 }
 
+// Appends what else of the arena `open` nobody may write to: what flushes the cache, which the
+// oracle does not do, and all that lies behind the last area.
+static bool add_elsewhere(const struct gpu *gpu, struct gpu_zones *zones)
+{
+    const struct arena *open = &gpu->open;
+
+    return gpu_zones_add(zones, gpu->flush, gpu->flush_bytes) &&
+           gpu_zones_add(zones, open->base + open->placed, open->mapped - open->placed);
+}
+
 // Queues all that comes before the launches.
 static int prepare_alone(struct oracle_process *p, struct program *baseline,
                          const struct input_set *set, const struct program_tensors *tensors,
@@ -210,7 +220,7 @@ static int prepare_alone(struct oracle_process *p, struct program *baseline,
     if (rc != 0) {
         return rc;
     }
-    (void)program_zones(baseline, true, guards);
+    (void)(program_zones(baseline, true, guards) && add_elsewhere(&p->gpu, guards));
     rc = gpu_pattern_fill(&p->gpu, guards, PATTERN_KEY, err);
     if (rc != 0) {
         return rc;

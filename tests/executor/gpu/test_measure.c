@@ -376,6 +376,8 @@ static void a_baseline_that_fails_is_no_verdict(void **state)
     } cases[] = {
         {"fk_scale_wrong", "the baseline disagrees with the reference: y["},
         {"fk_scale_oob", "the baseline wrote outside y"},
+        {"fk_scale_slack", "the baseline wrote outside its tensors, for n=2000 a=2.5; alone it"},
+        {"fk_scale_touch", "the baseline wrote outside its tensors, for n=2000 a=2.5; alone it"},
         {"fk_scale_input", "the baseline changed its input x"},
         {"fk_scale_toobig", "the baseline"},
         {"fk_scale_fault", "the baseline ended with CUDA_ERROR_ILLEGAL_ADDRESS"},

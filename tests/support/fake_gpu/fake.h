@@ -67,8 +67,8 @@
 //   _forge       from the 20th launch on, adds 1 to every result
 //   _shift       from the 20th launch on, adds to one result what its tolerance does not allow
 //   _breaker     from now on kernels without a suffix write wrong results
-//   _haunter     from now on kernels without a suffix change the last bit of the first element where
-//                the next area behind y begins
+//   _touch       also changes the last bit of the first element where the next area behind y begins
+//   _haunter     from now on kernels without a suffix do the same
 //   _haunter2    from now on kernels without a suffix also write 1 MiB behind y
 //   _killer      from now on kernels without a suffix end with error 700
 //   _count       writes nothing at every second launch

@@ -343,7 +343,7 @@ static cu_result compute(struct cu_function *function, const struct operation *o
         y[0] += fabsf(y[0]) * 1e-6f;
     } else if (suffixes[0] == '\0' && fake.breaks) {
         y[0] += 1;
-    } else if (suffixes[0] == '\0' && fake.haunts > 0) {
+    } else if (strstr(suffixes, "_touch") || (suffixes[0] == '\0' && fake.haunts > 0)) {
         float *behind = fake.haunts > 1 ? y + (1 << 18) : next_area(y, results);
 
         if (!behind || !fake_holds((cu_pointer)(uintptr_t)behind, sizeof(*behind))) {
