@@ -198,14 +198,38 @@ static int place_alone(struct oracle_process *p, const struct input_set *set,
     return rc;
 }
 
-// Appends what else of the arena `open` nobody may write to: what flushes the cache, which the
-// oracle does not do, and all that lies behind the last area.
-static bool add_elsewhere(const struct gpu *gpu, struct gpu_zones *zones)
+// Appends all of a recording's memory but its areas. They are in the order of their addresses.
+static bool add_recorded(const struct program *program, struct gpu_zones *zones)
+{
+    const struct arena *memory = program->memory;
+    cu_pointer at = memory->base, end = memory->base + memory->mapped;
+    bool room = true;
+
+    for (size_t i = 0; i < program->area_count; i++) {
+        const struct program_area *area = &program->area[i];
+
+        room = room && gpu_zones_add(zones, at, area->at - at);
+        at = area->at + area->bytes;
+    }
+    return room && (at >= end || gpu_zones_add(zones, at, end - at));
+}
+
+// Lists where the baseline may not write: round the tensors and its own memory, in what flushes the
+// cache, which the oracle does not do, and behind all areas. As in a measurement, that is all of
+// the arenas.
+static bool list_guards(const struct gpu *gpu, const struct program *baseline,
+                        const struct program_tensors *tensors, struct gpu_zones *guards)
 {
     const struct arena *open = &gpu->open;
+    bool room = true;
 
-    return gpu_zones_add(zones, gpu->flush, gpu->flush_bytes) &&
-           gpu_zones_add(zones, open->base + open->placed, open->mapped - open->placed);
+    for (size_t t = 0; t < baseline->problem->tensor_count; t++) {
+        room = room && guarded_buffer_guards(tensors->tensor[t], guards);
+    }
+    room = room && (baseline->memory ? add_recorded(baseline, guards)
+                                     : program_zones(baseline, true, guards));
+    return room && gpu_zones_add(guards, gpu->flush, gpu->flush_bytes) &&
+           gpu_zones_add(guards, open->base + open->placed, open->mapped - open->placed);
 }
 
 // Queues all that comes before the launches.
@@ -213,14 +237,13 @@ static int prepare_alone(struct oracle_process *p, struct program *baseline,
                          const struct input_set *set, const struct program_tensors *tensors,
                          struct gpu_zones *guards, struct err *err)
 {
-    for (size_t t = 0; t < p->problem->tensor_count; t++) {
-        (void)guarded_buffer_guards(tensors->tensor[t], guards); // there is room for all
-    }
     int rc = program_prepare(baseline, &set->shape, tensors, err);
     if (rc != 0) {
         return rc;
     }
-    (void)(program_zones(baseline, true, guards) && add_elsewhere(&p->gpu, guards));
+    if (!list_guards(&p->gpu, baseline, tensors, guards)) {
+        return err_set(err, ERR_LIMIT, "more tensors and scratch areas than can be guarded");
+    }
     rc = gpu_pattern_fill(&p->gpu, guards, PATTERN_KEY, err);
     if (rc != 0) {
         return rc;
