@@ -56,5 +56,5 @@ int measurement_add_launch(struct measurement *measurement, uint64_t start_ns,
 
 void measurement_spend(double *phase, uint64_t start)
 {
-    *phase = fmax(*phase, 0) + clock_seconds(clock_now_ns(&clock_system) - start);
+    *phase = fmax(*phase, 0) + seconds_since(start);
 }

@@ -164,6 +164,8 @@ MUST_CHECK int gpu_seal(struct gpu *gpu, bool sealed, struct err *err);
 
 // Appends a zone. Returns false, and appends nothing, when the list is full.
 bool gpu_zones_add(struct gpu_zones *zones, cu_pointer at, size_t bytes);
+// Appends what lies between *at and an area, and moves *at behind the area. False as above.
+bool gpu_zones_add_gap(struct gpu_zones *zones, cu_pointer *at, cu_pointer area, size_t bytes);
 // Queues filling the zones with the pattern of a key: NaN in every float type.
 MUST_CHECK int gpu_pattern_fill(struct gpu *gpu, const struct gpu_zones *zones, uint64_t key,
                                 struct err *err);

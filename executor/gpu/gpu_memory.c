@@ -39,6 +39,14 @@ bool gpu_zones_add(struct gpu_zones *zones, cu_pointer at, size_t bytes)
     return true;
 }
 
+bool gpu_zones_add_gap(struct gpu_zones *zones, cu_pointer *at, cu_pointer area, size_t bytes)
+{
+    bool room = gpu_zones_add(zones, *at, area - *at);
+
+    *at = area + bytes;
+    return room;
+}
+
 // The pieces of all zones.
 static uint64_t pieces(const struct gpu_zones *zones)
 {

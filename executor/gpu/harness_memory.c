@@ -57,34 +57,6 @@ int gpu_harness_zones(const struct gpu_harness *harness, enum arm_index arm,
     return room ? 0 : no_room(err);
 }
 
-// Appends what lies between *at and the area, and moves *at behind the area.
-static bool add_gap(struct gpu_zones *zones, cu_pointer *at, cu_pointer area, size_t bytes)
-{
-    bool room = gpu_zones_add(zones, *at, area - *at);
-
-    *at = area + bytes;
-    return room;
-}
-
-// Appends the arena of a recording but for what is kept in it.
-static bool add_recorded(const struct program *program, struct gpu_zones *zones)
-{
-    cu_pointer at = program->memory ? program->memory->base : 0;
-    bool room = true;
-
-    if (!program->memory || program->memory->mapped == 0) {
-        return true;
-    }
-    for (size_t i = 0; i < program->area_count; i++) {
-        const struct program_area *area = &program->area[i];
-
-        if (area->fill == FILL_KEPT) {
-            room = room && add_gap(zones, &at, area->at, area->bytes);
-        }
-    }
-    return room && add_gap(zones, &at, program->memory->base + program->memory->mapped, 0);
-}
-
 int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err)
 {
     const struct gpu *gpu = harness->gpu;
@@ -92,21 +64,23 @@ int gpu_harness_list_elsewhere(struct gpu_harness *harness, struct err *err)
     cu_pointer at = gpu->open.base;
 
     *zones = (struct gpu_zones){.count = 0};
-    bool room = add_gap(zones, &at, gpu->words, GPU_WORDS_BYTES);
+    bool room = gpu_zones_add_gap(zones, &at, gpu->words, GPU_WORDS_BYTES);
 
-    room = room && add_gap(zones, &at, gpu->flush, gpu->flush_bytes);
+    room = room && gpu_zones_add_gap(zones, &at, gpu->flush, gpu->flush_bytes);
     for (size_t t = 0; t < harness->problem->tensor_count; t++) { // in the order of their addresses
-        room = room && add_gap(zones, &at, harness->live[t].tensor, harness->live[t].bytes);
+        room =
+            room && gpu_zones_add_gap(zones, &at, harness->live[t].tensor, harness->live[t].bytes);
     }
     for (size_t t = 0; t < harness->problem->tensor_count; t++) {
         const struct guarded_buffer *kept = &harness->kept[t];
 
-        room = room && (kept->bytes == 0 || add_gap(zones, &at, kept->tensor, kept->bytes));
+        room =
+            room && (kept->bytes == 0 || gpu_zones_add_gap(zones, &at, kept->tensor, kept->bytes));
     }
-    room = room && add_gap(zones, &at, gpu->open.base + gpu->open.mapped, 0);
+    room = room && gpu_zones_add_gap(zones, &at, gpu->open.base + gpu->open.mapped, 0);
     for (enum arm_index arm = 0; arm < ARM_COUNT; arm++) {
         if ((harness->arms & 1u << arm) != 0 && arm != ARM_CONTROL) { // which has the baseline's
-            room = room && add_recorded(harness->arm[arm], zones);
+            room = room && program_gaps(harness->arm[arm], false, zones);
         }
     }
     return room ? 0 : no_room(err);
@@ -159,11 +133,10 @@ int gpu_harness_inspect(struct gpu_harness *harness, struct err *err)
     if (words[WORD_GUARD] == 0 && words[WORD_FLUSH] == 0) {
         return 0;
     }
-    if (!harness->candidate_here && harness->placed) { // on which content it did so is not known
-        return gpu_harness_wrote_outside(harness, harness->placed, ARM_BASELINE, 0, err);
-    }
-    if (!harness->candidate_here) {
-        return err_set(err, ERR_INVALID, "the baseline wrote outside its tensors");
+    if (!harness->candidate_here) { // on which content the baseline did so is not known
+        return harness->placed
+                   ? gpu_harness_wrote_outside(harness, harness->placed, ARM_BASELINE, 0, err)
+                   : err_set(err, ERR_INVALID, "the baseline wrote outside its tensors");
     }
     harness->retire = true;
     return measurement_stop(harness->measurement, VERDICT_WRONG, "it wrote outside its tensors");

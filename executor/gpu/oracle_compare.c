@@ -198,22 +198,6 @@ static int place_alone(struct oracle_process *p, const struct input_set *set,
     return rc;
 }
 
-// Appends all of a recording's memory but its areas. They are in the order of their addresses.
-static bool add_recorded(const struct program *program, struct gpu_zones *zones)
-{
-    const struct arena *memory = program->memory;
-    cu_pointer at = memory->base, end = memory->base + memory->mapped;
-    bool room = true;
-
-    for (size_t i = 0; i < program->area_count; i++) {
-        const struct program_area *area = &program->area[i];
-
-        room = room && gpu_zones_add(zones, at, area->at - at);
-        at = area->at + area->bytes;
-    }
-    return room && (at >= end || gpu_zones_add(zones, at, end - at));
-}
-
 // Lists where the baseline may not write: round the tensors and its own memory, in what flushes the
 // cache, which the oracle does not do, and behind all areas. As in a measurement, that is all of
 // the arenas.
@@ -226,7 +210,7 @@ static bool list_guards(const struct gpu *gpu, const struct program *baseline,
     for (size_t t = 0; t < baseline->problem->tensor_count; t++) {
         room = room && guarded_buffer_guards(tensors->tensor[t], guards);
     }
-    room = room && (baseline->memory ? add_recorded(baseline, guards)
+    room = room && (baseline->memory ? program_gaps(baseline, true, guards)
                                      : program_zones(baseline, true, guards));
     return room && gpu_zones_add(guards, gpu->flush, gpu->flush_bytes) &&
            gpu_zones_add(guards, open->base + open->placed, open->mapped - open->placed);

@@ -2,13 +2,14 @@
 
 // ---- poison ----
 
-// Four words that are NaN: each half of one is a NaN of f16 and bf16, each word one of f32, two
-// words are one of f64. `random` is used up by one call.
+// Number i, from 0 to 3, of four words that are NaN: each half is a NaN of f16 and bf16, the word one
+// of f32, two words are one of f64.
 KC_DEVICE unsigned kc_nan_word(kc_u64 random, int i)
 {
     return 0xfff0fff0u | ((unsigned)(random >> (4 * i)) & 0x000f000fu);
 }
 
+// The four words of 64 random bits, which are of no other use then.
 KC_DEVICE kc_two kc_nan_group(kc_u64 random)
 {
     kc_two group;

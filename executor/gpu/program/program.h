@@ -125,6 +125,9 @@ MUST_CHECK int program_prepare(struct program *program, const struct shape_case 
 // Appends what holds the pattern while the program does not run: its areas without those of
 // FILL_KEPT, or with `guards` the zones round all of them. Returns false when the list is full.
 bool program_zones(const struct program *program, bool guards, struct gpu_zones *zones);
+// Appends the arena of a recording without its areas of FILL_KEPT, or with `all` without any area;
+// nothing for another program. Returns false when the list is full.
+bool program_gaps(const struct program *program, bool all, struct gpu_zones *zones);
 // Queues clearing the areas that a run must find cleared. The others must hold the pattern.
 MUST_CHECK int program_clear(struct program *program, struct err *err);
 // Whether program_prepare and program_restore use the arena `judge`. The compiler may have left a

@@ -45,6 +45,26 @@ bool program_zones(const struct program *program, bool guards, struct gpu_zones 
     return true;
 }
 
+// Areas are in the order of their addresses.
+bool program_gaps(const struct program *program, bool all, struct gpu_zones *zones)
+{
+    cu_pointer at = program->memory ? program->memory->base : 0;
+    bool room = true;
+
+    if (!program->memory || program->memory->mapped == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < program->area_count; i++) {
+        const struct program_area *area = &program->area[i];
+
+        if (all || area->fill == FILL_KEPT) {
+            room = room && gpu_zones_add_gap(zones, &at, area->at, area->bytes);
+        }
+    }
+    return room &&
+           gpu_zones_add_gap(zones, &at, program->memory->base + program->memory->mapped, 0);
+}
+
 static int clear_area(struct program *program, const struct program_area *area, struct err *err)
 {
     struct gpu *gpu = program->gpu;
