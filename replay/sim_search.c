@@ -69,6 +69,7 @@ static int record_start(struct sim_search *search, struct err *err)
         .batch = config->batch,
         .pool_devices = config->devices,
         .wide = config->wide,
+        .widest = config->widest,
         .lag = config->lag,
     };
 

@@ -35,11 +35,11 @@ struct sim_search_config {
     const char *guarantee;       // for policies that certify; NULL: the default
     double alpha, delta;
     uint64_t seed;
-    double budget_seconds;     // device time; NaN: no limit
-    uint64_t measurements;     // 0: no limit
-    uint64_t candidates;       // 0: no limit
-    uint64_t batch, wide, lag; // as in run_started
-    uint64_t devices;          // pool_devices of run_started; 0: not recorded
+    double budget_seconds;             // device time; NaN: no limit
+    uint64_t measurements;             // 0: no limit
+    uint64_t candidates;               // 0: no limit
+    uint64_t batch, wide, widest, lag; // as in run_started
+    uint64_t devices;                  // pool_devices of run_started; 0: not recorded
 };
 
 // Begins a search. sim and sim_daemon must outlive it. The caller frees *ret.

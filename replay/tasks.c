@@ -58,6 +58,7 @@ static void settle_width(const struct tasks *t, struct sim_search_config *config
     pipeline_width_settle(&width, policy_find(config->policy), &capacity);
     config->batch = width.batch;
     config->wide = width.wide;
+    config->widest = width.widest;
     config->lag = width.lag;
     config->devices = capacity.devices;
 }

@@ -19,6 +19,17 @@ struct blob *job_client_find_blob(struct job_client *job_client, const struct di
     return blob;
 }
 
+void job_client_set_blob(struct job_client *job_client, struct blob *blob, enum blob_state state)
+{
+    if (blob->state == BLOB_MISSING) {
+        DL_DELETE(job_client->missing, blob);
+    }
+    if (state == BLOB_MISSING) {
+        DL_APPEND(job_client->missing, blob);
+    }
+    blob->state = state;
+}
+
 // Lists the blobs that a spec names.
 static size_t spec_digests(const struct job_spec *spec, struct digest out[static 4])
 {
@@ -51,7 +62,7 @@ void job_client_forget_blobs(struct job_client *job_client, const struct job_spe
     for (size_t i = 0; i < count; i++) {
         struct blob *blob = job_client_find_blob(job_client, &digest[i]);
         if (blob->state == BLOB_KNOWN) {
-            blob->state = BLOB_UNKNOWN;
+            job_client_set_blob(job_client, blob, BLOB_UNKNOWN);
         }
     }
 }
@@ -81,7 +92,7 @@ void job_client_ask_for_blobs(struct job_client *job_client)
         for (size_t i = 0; i < named_count && count < HAVE_MAX; i++) {
             struct blob *blob = job_client_find_blob(job_client, &named[i]);
             if (blob->state == BLOB_UNKNOWN) {
-                blob->state = BLOB_ASKED;
+                job_client_set_blob(job_client, blob, BLOB_ASKED);
                 digest = xrealloc(digest, count + 1, sizeof(*digest));
                 digest[count++] = named[i];
             }
@@ -100,9 +111,9 @@ void job_client_ask_for_blobs(struct job_client *job_client)
 void job_client_send_blobs(struct job_client *job_client)
 {
     struct blob *blob, *next;
-    HASH_ITER (hh, job_client->blob, blob, next) {
-        if (blob->state != BLOB_MISSING || job_client->calls[OP_BLOB_PUT] >= PUTS_MAX) {
-            continue;
+    DL_FOREACH_SAFE (job_client->missing, blob, next) {
+        if (job_client->calls[OP_BLOB_PUT] >= PUTS_MAX) {
+            return;
         }
         struct bytes own = {0};
         struct err error = ERR_INIT;
@@ -117,7 +128,7 @@ void job_client_send_blobs(struct job_client *job_client)
         struct call *call = job_client_new_call(job_client, OP_BLOB_PUT);
         call->digest = xmemdup(&blob->digest, sizeof(blob->digest));
         call->digest_count = 1;
-        blob->state = BLOB_SENDING;
+        job_client_set_blob(job_client, blob, BLOB_SENDING);
         remote_call(job_client->remote, OP_BLOB_PUT, &blob_put_message, &put, &empty_message,
                     PUT_MS, job_client_on_answer, call);
         bytes_clear(&own);

@@ -17,7 +17,8 @@ enum phase { PHASE_NEW, PHASE_SUBMITTING, PHASE_SUBMITTED };
 struct blob {
     struct digest digest; // key
     enum blob_state state;
-    struct bytes data; // from job_client_add_blob; empty when it must be read
+    struct bytes data;        // from job_client_add_blob; empty when it must be read
+    struct blob *next, *prev; // in the client's list of those that are missing
     UT_hash_handle hh;
 };
 
@@ -57,6 +58,7 @@ struct job_client {
     struct remote *remote;
     char *search;
     struct blob *blob;          // uthash
+    struct blob *missing;       // of these, in state BLOB_MISSING; utlist
     struct job_client_job *job; // utlist
     size_t job_count;
     struct call *call; // utlist
@@ -103,6 +105,8 @@ void job_client_outage_is_over(struct job_client *job_client);
 
 // The entry of a digest, which is made when there is none.
 struct blob *job_client_find_blob(struct job_client *job_client, const struct digest *digest);
+// The only way in which a blob comes to another state.
+void job_client_set_blob(struct job_client *job_client, struct blob *blob, enum blob_state state);
 // Whether the daemon has all blobs that a spec names.
 bool job_client_blobs_known(struct job_client *job_client, const struct job_spec *spec);
 // Asks about a spec's blobs again, after the daemon turned out not to have them or lost them.

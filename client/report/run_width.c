@@ -21,6 +21,11 @@ static uint64_t wide_of(const struct run_started *started)
     return started->wide != 0 ? started->wide : batch_of(started);
 }
 
+static uint64_t widest_of(const struct run_started *started)
+{
+    return started->widest != 0 ? started->widest : wide_of(started);
+}
+
 static uint64_t lag_of(const struct run_started *started)
 {
     return started->lag != 0 ? started->lag : RUN_LAG_DEFAULT;
@@ -28,9 +33,9 @@ static uint64_t lag_of(const struct run_started *started)
 
 json_t *run_width_json(const struct run_started *started)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "batch", said(batch_of(started)), "wide",
-                     said(wide_of(started)), "lag", said(lag_of(started)), "devices",
-                     said(started->pool_devices), "compile_slots",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "batch", said(batch_of(started)),
+                     "wide", said(wide_of(started)), "widest", said(widest_of(started)), "lag",
+                     said(lag_of(started)), "devices", said(started->pool_devices), "compile_slots",
                      said(started->pool_compile_slots), "worker_seconds",
                      show_number(started->worker_seconds > 0 ? started->worker_seconds : NAN));
 }
@@ -42,6 +47,10 @@ char *run_width_text(const struct run_started *started)
     strbuf_addf(&text, "batches of %llu", (unsigned long long)batch_of(started));
     if (wide_of(started) != batch_of(started)) {
         strbuf_addf(&text, ", later %llu", (unsigned long long)wide_of(started));
+    }
+    if (widest_of(started) != wide_of(started)) {
+        strbuf_addf(&text, ", from the %dth on %llu", RUN_BATCHES_NARROW + 1,
+                    (unsigned long long)widest_of(started));
     }
     strbuf_addf(&text, ", decided from outcomes at most %llu batch%s behind", lag,
                 lag == 1 ? "" : "es");

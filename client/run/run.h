@@ -19,6 +19,7 @@
 #define RUN_LAG_DEFAULT 2             // lag of the pipeline, in run files that do not say
 #define RUN_GENERATORS_MAX 4          // generators of one run
 #define RUN_LAG_MAX 16                // batches under way at a time, at most
+#define RUN_BATCHES_NARROW 64         // batches before those of run_started.widest
 #define RUN_TARGET_LEAST 1.001        // speedups with which a search may be told to end
 #define RUN_TARGET_MOST 1e9           // the same
 #define RUN_APPLICATION_ID 0x4b434153 // "KCAS", application_id of the SQLite file

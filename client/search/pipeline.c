@@ -2,7 +2,9 @@
 //
 // Candidates 1, 2, 3 … form batches of consecutive numbers. The first PIPELINE_EARLY batches have
 // started.batch candidates each, the later ones started.wide: once forecasts are worth something,
-// more candidates are considered per measurement. A decision depends on the seed and on a part of
+// more candidates are considered per measurement. After RUN_BATCHES_NARROW of them they may be
+// larger still, started.widest, with a smaller lag, so that comparing points before each does not
+// hold up the devices. A decision depends on the seed and on a part of
 // the log that is fixed beforehand, never on what happens to have arrived:
 //
 //   seen(k)      The last batch whose outcomes the stages of batch k see: k - 2 at first. Later the
@@ -233,11 +235,6 @@ static void tell(struct pipeline *p)
 
 // ---- interface ----
 
-static uint64_t batch_size(uint64_t wanted, uint64_t otherwise)
-{
-    return wanted < 1 ? otherwise : wanted > RUN_BATCH_MAX ? RUN_BATCH_MAX : wanted;
-}
-
 // The problem of the run, for facts about sources; NULL where it cannot be read, as in replays.
 static struct problem *read_problem(struct run *run, const struct digest *json)
 {
@@ -265,20 +262,6 @@ static int read_warm(struct pipeline *p, struct err *err)
         bytes_clear(&text);
     }
     return rc;
-}
-
-// The batches of before each extension end at its last candidate, so that later ones begin whole.
-static void end_past_batches(struct pipeline *p)
-{
-    const struct run_state *run_state = p->run_state;
-    for (uint64_t i = 0; i < run_state->extensions; i++) {
-        uint64_t last = run_state->extended_after[i];
-        while (batch_end(p, p->past) < last) {
-            uint64_t end = batch_end(p, p->past + 1);
-            p->past_end = xrealloc(p->past_end, p->past + 1, sizeof(*p->past_end));
-            p->past_end[p->past++] = end < last ? end : last;
-        }
-    }
 }
 
 int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *run_state,
@@ -313,14 +296,11 @@ int pipeline_create(struct pipeline **ret, struct run *run, struct run_state *ru
     p->policy = policy;
     p->problem = policy->screens ? read_problem(run, &started->problem_json) : NULL;
     p->risk = policy->certifies ? risk_create(started) : NULL;
-    p->batch = batch_size(started->batch, RUN_BATCH_DEFAULT);
-    p->wide = batch_size(started->wide, p->batch);
-    p->lag = started->lag < 1             ? RUN_LAG_DEFAULT
-             : started->lag < RUN_LAG_MAX ? started->lag
-                                          : RUN_LAG_MAX;
     bool fast = policy->screens && started->pool_devices > 1 && (started->rules & RUN_RULE_AHEAD);
-    p->lag_part = fast ? PIPELINE_LAG_PART_SCREENED : PIPELINE_LAG_PART;
-    end_past_batches(p);
+    p->batches = batches_of(started, fast);
+    for (uint64_t i = 0; i < run_state->extensions; i++) {
+        batches_extend(&p->batches, run_state->extended_after[i]);
+    }
     if (run_state->surveys > 0) { // it has come to its end before
         p->exhausted = xstrdup(run_state->surveyed.reason ? run_state->surveyed.reason : "");
         p->stop = run_state->surveyed.stopped ? xstrdup(p->exhausted) : NULL;
@@ -373,13 +353,16 @@ void pipeline_free(struct pipeline *p)
     novelty_free(p->novelty);
     pipeline_clear_asked(p);
     pipeline_clear_screening(p);
+    for (size_t i = 0; i < p->generator_count; i++) {
+        compile_times_free(p->compile_times[i]);
+    }
     pipeline_clear_look_back(p);
     pipeline_clear_survey(p);
     pipeline_clear_play_off(p);
     risk_free(p->risk);
     problem_free(p->problem);
     warm_free(p->warm);
-    free(p->past_end);
+    batches_clear(&p->batches);
     free(p->late);
     free(p->exhausted);
     free(p->stop);

@@ -192,7 +192,7 @@ static size_t choose(struct pipeline *p)
     }
     qsort(looking->look, count, sizeof(*looking->look), by_promise);
     char *limit = NULL;
-    while (allowed < count && allowed < p->wide && !(limit = spent_limit(p, &spent))) {
+    while (allowed < count && allowed < p->batches.wide && !(limit = spent_limit(p, &spent))) {
         spent.measurements++;
         spent.pending++;
         allowed++;

@@ -42,7 +42,6 @@
 #define HANDED_ON_MAX 64  // of these, the best ones that the last screening passed over
 #define EXPLORE 0.1       // share of places that go to points at random
 #define NEAR 0.35         // distance within which points tell the same, where each axis is 0 to 1
-#define FAR_WEIGHT 0.001  // of what is known of compiling a point, far from it
 #define STREAM_COIN 0x73637265ULL
 #define STREAM_POINT 0x73637270ULL
 
@@ -78,8 +77,9 @@ uint64_t pipeline_proposal_sees(const struct pipeline *p, uint64_t batch)
 {
     uint64_t seen = seen_by(p, batch), most = p->run_state->started.measurements_max;
     bool ahead = (p->run_state->started.rules & RUN_RULE_AHEAD) && p->generator_count == 1 &&
-                 !p->generator[0]->asks && !p->warm && p->past == 0 && pipeline_spreads(p, 0, 0) &&
-                 batch_end(p, seen) < OUTCOMES_LEAST && (most == 0 || batch_end(p, batch) <= most);
+                 !p->generator[0]->asks && !p->warm && p->batches.past == 0 &&
+                 pipeline_spreads(p, 0, 0) && batch_end(p, seen) < OUTCOMES_LEAST &&
+                 (most == 0 || batch_end(p, batch) <= most);
     return ahead ? 0 : seen;
 }
 
@@ -198,50 +198,25 @@ bool pipeline_screening_pays(const struct pipeline *p)
     return !(end > 0) || screening->known == 0 || worth > 1 - end;
 }
 
-// ---- what compiling takes ----
-
-// The visible compilations of points of this generator.
-struct compilations {
-    struct compilation {
-        double seconds, position[GENERATOR_AXIS_MAX];
-    } * one; // owned
-    size_t count, axes;
-};
-
-static struct compilations gather_compilations(const struct pipeline *p,
-                                               const struct strategy_view *view)
+// Tells the compile times of these points which compilations are visible.
+static struct compile_times *gather_compilations(struct pipeline *p,
+                                                 const struct strategy_view *view)
 {
-    struct compilations ret = {.one = xcalloc((size_t)view->visible + 1, sizeof(*ret.one)),
-                               .axes = view->generator->axis_count};
+    struct compile_times **times = &p->compile_times[view->number];
+    if (!*times) {
+        *times = compile_times_create(view->generator->axis_count);
+    }
+    compile_times_begin(*times);
     for (uint64_t id = 1; id <= view->visible; id++) {
         const struct compiled *compiled = candidate_of(p, id)->compiled;
         size_t point;
         if (compiled && compiled->seconds > 0 && strategy_point(view, id, &point)) {
-            struct compilation *one = &ret.one[ret.count++];
-            one->seconds = compiled->seconds;
-            view->generator->ops->position(view->generator, point, one->position);
+            double position[GENERATOR_AXIS_MAX];
+            view->generator->ops->position(view->generator, point, position);
+            compile_times_add(*times, id, compiled->seconds, position);
         }
     }
-    return ret;
-}
-
-// The seconds that compiling the point at this position is expected to take: the mean of those that
-// are known, each with less weight the farther it lies.
-static double compilations_expect(const struct compilations *compilations, const double *position)
-{
-    double sum = 0, weights = 0;
-    for (size_t i = 0; i < compilations->count; i++) {
-        const struct compilation *one = &compilations->one[i];
-        double square = 0;
-        for (size_t axis = 0; axis < compilations->axes; axis++) {
-            double difference = one->position[axis] - position[axis];
-            square += difference * difference;
-        }
-        double weight = exp(-square / (NEAR * NEAR)) + FAR_WEIGHT;
-        sum += weight * one->seconds;
-        weights += weight;
-    }
-    return weights > 0 ? sum / weights : 0;
+    return *times;
 }
 
 // ---- asking ----
@@ -327,17 +302,17 @@ static void fill_prospects(struct pipeline *p, const struct strategy_view *view,
     const struct generator *generator = view->generator;
     screening->count = choose_prospects(p, view, choice);
     screening->prospect = xcalloc(screening->count + 1, sizeof(*screening->prospect));
-    struct compilations compilations = gather_compilations(p, view);
+    struct compile_times *times = gather_compilations(p, view);
     for (size_t i = 0; i < screening->count; i++) {
         struct prospect *prospect = &screening->prospect[i];
         prospect->choice = choice[i];
         prospect->promise = NAN;
         generator->ops->position(generator, choice[i].point, prospect->position);
-        prospect->compile_seconds = compilations_expect(&compilations, prospect->position);
+        prospect->compile_seconds =
+            compile_times_expect(times, choice[i].point, prospect->position);
         facts[i].id = i + 1;
         pipeline_fill_facts(p, view->number, choice[i].point, &facts[i]);
     }
-    free(compilations.one);
 }
 
 void pipeline_screen(struct pipeline *p, uint64_t batch, const struct plan *plan)

@@ -13,6 +13,8 @@
 #include "client/propose/generator_list.h"
 #include "client/propose/strategy.h"
 #include "client/propose/warm.h"
+#include "client/search/batches.h"
+#include "client/search/compile_times.h"
 #include "client/search/novelty.h"
 #include "client/search/pipeline.h"
 #include <uthash.h>
@@ -142,6 +144,7 @@ struct pipeline {
     struct looking looking;
     const struct generator *generator[GENERATOR_LIST_MAX];
     size_t generator_count;
+    struct compile_times *compile_times[GENERATOR_LIST_MAX]; // owned; NULL: not screened yet
     const struct strategy *strategy;
     const struct policy *policy;
     struct warm *warm;       // what the search begins with; NULL: it begins cold
@@ -149,12 +152,7 @@ struct pipeline {
     struct problem *problem; // for facts of sources; NULL: the policy does not screen, or the run
                              // file has no problem that can be read
     struct risk *risk;       // of a policy that certifies thresholds, else NULL
-    uint64_t batch;          // candidates of each of the first PIPELINE_EARLY batches
-    uint64_t wide;           // candidates of each later batch
-    uint64_t lag;            // the most batches under way at a time
-    uint64_t lag_part;       // it is at most this part of the batches so far
-    uint64_t *past_end;      // last candidates of batches 1 … past
-    uint64_t past;           // batches before the last extension; the next one begins after them
+    struct batches batches;
     struct candidate_jobs *candidate_jobs; // entry i is of candidate i + 1
     size_t candidate_jobs_count;
     uint64_t *late;            // candidates that were put off and have not come again; owned
@@ -186,17 +184,10 @@ struct pipeline {
     struct err failure; // of a callback
 };
 
-// The last candidate of a batch that is full. Batches of before an extension ended where they ended
-// then, audits of that end included.
+// The last candidate of a batch that is full.
 static inline uint64_t batch_end(const struct pipeline *p, uint64_t batch)
 {
-    if (batch <= p->past) {
-        return batch > 0 ? p->past_end[batch - 1] : 0;
-    }
-    uint64_t from = p->past > 0 ? p->past_end[p->past - 1] : 0, more = batch - p->past;
-    uint64_t early = p->past < PIPELINE_EARLY ? PIPELINE_EARLY - p->past : 0;
-    return more <= early ? from + more * p->batch
-                         : from + early * p->batch + (more - early) * p->wide;
+    return batches_end(&p->batches, batch);
 }
 
 // Candidates of batches: all but the audits that were drawn at the end.
@@ -208,12 +199,7 @@ static inline uint64_t searched_count(const struct pipeline *p)
 // The number of batches that have a candidate.
 static inline uint64_t batch_count(const struct pipeline *p)
 {
-    uint64_t count = searched_count(p), past = p->past;
-    uint64_t early = past < PIPELINE_EARLY ? PIPELINE_EARLY : past;
-    if (count <= batch_end(p, early)) {
-        return past + (count - batch_end(p, past) + p->batch - 1) / p->batch;
-    }
-    return early + (count - batch_end(p, early) + p->wide - 1) / p->wide;
+    return batches_count(&p->batches, searched_count(p));
 }
 
 static inline uint64_t batch_first(const struct pipeline *p, uint64_t batch)
@@ -231,10 +217,7 @@ static inline uint64_t batch_last(const struct pipeline *p, uint64_t batch)
 // The last batch whose outcomes the stages of this batch may see; 0: they see none.
 static inline uint64_t seen_by(const struct pipeline *p, uint64_t batch)
 {
-    uint64_t grown = batch / p->lag_part;
-    uint64_t lag = grown > RUN_LAG_DEFAULT ? grown : RUN_LAG_DEFAULT;
-    lag = lag < p->lag ? lag : p->lag;
-    return batch > lag ? batch - lag : 0;
+    return batches_seen(&p->batches, batch);
 }
 
 // The last candidate whose outcome the stages of this batch may see.

@@ -19,6 +19,11 @@
 // with a request for forecasts and a message of outcomes that takes about as long.
 #define WORKER_LOAD 0.5
 
+// A search whose policy screens compares points before each batch, one batch after the other: the
+// worker takes up outcomes and forecasts hundreds of points. With hundreds of outcomes that took 60
+// ms beside a GPU, in which it measures three candidates or more (docs/measuring.md).
+#define SCREENED_PER_DEVICE 5
+
 static uint64_t clamp(uint64_t x, uint64_t least, uint64_t most)
 {
     return x < least ? least : x > most ? most : x;
@@ -64,4 +69,13 @@ void pipeline_width_settle(struct pipeline_width *width, const struct policy *po
     if (width->lag == 0) {
         width->lag = clamp(divide_up(wanted, width->wide), RUN_LAG_DEFAULT, RUN_LAG_MAX);
     }
+    if (capacity->devices > 1 && any_wide && policy->screens) {
+        width->widest = clamp(SCREENED_PER_DEVICE * capacity->devices, width->wide, RUN_BATCH_MAX);
+    }
+}
+
+uint64_t pipeline_widest_lag(uint64_t wide, uint64_t lag, uint64_t widest)
+{
+    uint64_t fewer = divide_up(lag * wide, widest) + 1;
+    return widest == wide ? lag : clamp(fewer, RUN_LAG_DEFAULT, lag);
 }

@@ -16,9 +16,10 @@ struct pipeline_capacity {
 };
 
 struct pipeline_width {
-    uint64_t batch; // candidates of each of the first PIPELINE_EARLY batches
-    uint64_t wide;  // candidates of each later batch
-    uint64_t lag;   // batches under way at a time, see client/search/pipeline.h
+    uint64_t batch;  // candidates of each of the first PIPELINE_EARLY batches
+    uint64_t wide;   // candidates of each later batch, up to batch RUN_BATCHES_NARROW
+    uint64_t widest; // and of each after that; 0: as many
+    uint64_t lag;    // batches under way at a time, see client/search/pipeline.h
 };
 
 // Settles the width: what is not 0 in *width was asked for and stays, but for a policy with a batch
@@ -27,5 +28,9 @@ struct pipeline_width {
 // device as large as the worker can serve. See docs/design/kcast.md.
 void pipeline_width_settle(struct pipeline_width *width, const struct policy *policy,
                            const struct pipeline_capacity *capacity);
+
+// The lag after batch RUN_BATCHES_NARROW: as many candidates are under way as before, in batches of
+// widest instead of wide, and one batch more.
+uint64_t pipeline_widest_lag(uint64_t wide, uint64_t lag, uint64_t widest);
 
 #endif

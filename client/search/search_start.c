@@ -97,6 +97,7 @@ static int fill_started(struct run_started *started, const struct generator_list
         .command = command_line(),
         .batch = width.batch,
         .wide = width.wide,
+        .widest = width.widest,
         .weight = options->weight > 0 ? options->weight : NAN,
         .hard_seconds = options->hard_ns > 0 ? clock_seconds(options->hard_ns) : NAN,
         .queue_class = in,

@@ -295,6 +295,33 @@ static void decisions_follow_from_the_lag_and_not_from_what_is_fast(void **state
     }
 }
 
+// The same beyond RUN_BATCHES_NARROW batches, where they become larger.
+static void decisions_of_the_widest_batches_follow_from_the_log(void **state)
+{
+    struct search_outcome outcome[2];
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(outcome); i++) {
+        struct fixture *f = set_up_with(i == 0 ? 1 : 9, i == 0 ? 3 : 72);
+        f->config.strategy = "greedy";
+        f->config.policy = "rank";
+        f->config.forecaster = SIM_FORECASTER_STATIC;
+        f->config.batch = f->config.wide = 1;
+        f->config.widest = 16;
+        f->config.lag = 8;
+        f->config.candidates = 180;
+        start(f);
+        outcome[i] = outcome_of(f);
+        tear_down(f);
+    }
+    assert_int_equal(outcome[0].considered, 180);
+    assert_int_equal(outcome[0].considered, outcome[1].considered);
+    assert_int_equal(outcome[0].measured, outcome[1].measured);
+    assert_int_equal(outcome[0].steps, outcome[1].steps);
+    for (size_t j = 0; j < outcome[0].steps; j++) {
+        assert_true(outcome[0].step[j].log2 == outcome[1].step[j].log2);
+    }
+}
+
 static void a_larger_lag_keeps_more_devices_busy(void **state)
 {
     struct search_outcome two = search_with(2, "all", 8), three = search_with(3, "all", 8),
@@ -319,6 +346,7 @@ int main(void)
         cmocka_unit_test(the_steps_of_an_outcome_rise_to_its_best),
         cmocka_unit_test(a_search_may_be_given_up_at_any_time),
         cmocka_unit_test(decisions_follow_from_the_lag_and_not_from_what_is_fast),
+        cmocka_unit_test(decisions_of_the_widest_batches_follow_from_the_log),
         cmocka_unit_test(a_larger_lag_keeps_more_devices_busy),
         cmocka_unit_test(what_no_pipeline_knows_is_refused_when_the_search_is_made),
     };

@@ -4,7 +4,7 @@
 //
 //   compile   compile-error, compile-crash, compile-garbage, compile-lie,
 //             compile-gate PATH, pad N (an object of N more MiB)
-//   measure   log2 X, verdict N, bad-control, gate PATH, crash-once PATH, orphans PATH, fds,
+//   measure   log2 X, hill (the log2 speedup follows from the source's first lines of #define), verdict N, bad-control, gate PATH, crash-once PATH, orphans PATH, fds,
 //             run-crash, run-exit N, run-hang, run-deaf, run-garbage, run-flood, run-empty,
 //             run-kill (as the kernel without memory does), run-close (its output, and stays),
 //             lie-verdict, lie-nan, lie-digest, lie-interval, lie-sandbox, takes MILLISECONDS
@@ -236,9 +236,33 @@ static void fill_ratio(struct result *result, double log2)
                                       : VERDICT_EQUIVALENT;
 }
 
+// A hill over what the lines "#define NAME VALUE" at the beginning of a source say, that is over a
+// template's parameters: its top is where the i-th value is 2 to the power of 1 + i % 3.
+static double hill(const char *text)
+{
+    double ret = 1, value;
+    int length = 0;
+
+    for (int i = 0; sscanf(text, " #define %*s %lf%n", &value, &length) == 1; i++) {
+        double away = log2(fmax(value, 0) + 1) - (1 + i % 3);
+
+        ret -= 0.05 * away * away;
+        text += length;
+    }
+    return ret;
+}
+
+static double log2_of(const char *text)
+{
+    char *word = exec_word(text, "log2");
+    double ret = word ? strtod(word, NULL) : exec_has(text, "hill") ? hill(text) : 0.5;
+
+    free(word);
+    return ret;
+}
+
 static void fill_result(struct result *result, const char *text, const struct measure_plan *plan)
 {
-    char *log2 = exec_word(text, "log2");
     char *verdict = exec_word(text, "verdict");
 
     message_init(&result_message, result);
@@ -246,7 +270,7 @@ static void fill_result(struct result *result, const char *text, const struct me
         result->verdict = strtoull(verdict, NULL, 10);
         result->reason = xstrdup("the fake judge says so");
     } else {
-        fill_ratio(result, log2 ? strtod(log2, NULL) : 0.5);
+        fill_ratio(result, log2_of(text));
     }
     if (exec_has(text, "tell")) {
         result->reason =
@@ -273,7 +297,6 @@ static void fill_result(struct result *result, const char *text, const struct me
         free(result->sandbox);
     }
     lie(text, result);
-    free(log2);
     free(verdict);
 }
 

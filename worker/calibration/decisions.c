@@ -30,6 +30,7 @@
 #define PHASE_BANDWIDTH 0.5    // of the incumbent's log2 speedup
 #define STRENGTH_MAX 4.6       // p = 0.01: stronger claims are treated alike
 #define HALF_LIFE 100.0        // decisions until a weight is halved
+#define AGE_MAX 2000 // older decisions, a millionth of the weight of new ones, do not count
 
 struct decision {
     double strength; // |logit p|
@@ -61,9 +62,11 @@ void decisions_free(struct decisions *decisions)
 struct decisions *decisions_copy(const struct decisions *decisions)
 {
     struct decisions *copy = decisions_create();
-    copy->count = copy->size = decisions->count;
+    size_t left_out = decisions->count < AGE_MAX ? 0 : decisions->count - AGE_MAX;
+    copy->count = copy->size = decisions->count - left_out;
     if (copy->count > 0) {
-        copy->decision = xmemdup(decisions->decision, copy->count * sizeof(*copy->decision));
+        copy->decision =
+            xmemdup(decisions->decision + left_out, copy->count * sizeof(*copy->decision));
     }
     return copy;
 }
@@ -91,19 +94,26 @@ void decisions_add(struct decisions *decisions, double p, bool improved, double 
     };
 }
 
+// From the newest to the oldest. Incumbents stay for long, so that most decisions have the phase of
+// the one before.
 double decisions_confidence(const struct decisions *decisions, double p, double phase)
 {
     double strength = strength_of(p), right = 0, sum = 0, square = 0;
-    for (size_t i = 0; i < decisions->count; i++) {
-        const struct decision *decision = &decisions->decision[i];
+    double age = 1, younger = exp2(-1 / HALF_LIFE), of_phase = NAN, near = 0;
+    size_t left_out = decisions->count < AGE_MAX ? 0 : decisions->count - AGE_MAX;
+    for (size_t i = decisions->count; i > left_out; i--, age *= younger) {
+        const struct decision *decision = &decisions->decision[i - 1];
         if (decision->improves != (p >= 0.5)) {
             continue;
         }
         double distance = (decision->strength - strength) / STRENGTH_BANDWIDTH;
         double kernel = decision->right == (distance < 0) ? 1 : exp(-0.5 * distance * distance);
-        double apart = (decision->phase - phase) / PHASE_BANDWIDTH;
-        double weight = decision->weight * exp(-0.5 * apart * apart) *
-                        exp2(-(double)(decisions->count - 1 - i) / HALF_LIFE);
+        if (decision->phase != of_phase) {
+            double apart = (decision->phase - phase) / PHASE_BANDWIDTH;
+            near = exp(-0.5 * apart * apart);
+            of_phase = decision->phase;
+        }
+        double weight = decision->weight * near * age;
         sum += weight * kernel;
         square += weight * weight * kernel;
         right += decision->right ? weight * kernel : 0;

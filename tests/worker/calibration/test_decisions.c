@@ -79,6 +79,43 @@ static void it_recovers_when_calls_are_right_again(void **state)
     assert_true(decisions_confidence(*state, 0.02, 0) > 0.95);
 }
 
+// Of three thousand decisions two thousand count, in a copy and in the original alike; and of those
+// each as its age and its phase say.
+static void a_copy_has_those_that_count(void **state)
+{
+    for (int i = 0; i < 3000; i++) {
+        decisions_add(*state, 0.02 + 0.0001 * i, i % 7 == 0, 1, i % 3);
+    }
+    struct decisions *copy = decisions_copy(*state), *last = decisions_create();
+    for (int i = 1000; i < 3000; i++) {
+        decisions_add(last, 0.02 + 0.0001 * i, i % 7 == 0, 1, i % 3);
+    }
+    assert_int_equal(decisions_count(copy), 2000);
+    for (double p = 0.05; p < 1; p += 0.1) {
+        for (double phase = -1; phase <= 3; phase++) {
+            double confidence = decisions_confidence(*state, p, phase);
+            assert_true(confidence == decisions_confidence(copy, p, phase));
+            assert_true(confidence == decisions_confidence(last, p, phase));
+        }
+    }
+    decisions_free(copy);
+    decisions_free(last);
+}
+
+static void decisions_of_another_phase_count_less(void **state)
+{
+    struct decisions *other = decisions_create();
+    for (int i = 0; i < 40; i++) {
+        decisions_add(*state, 0.02, i % 2, 1, i % 2); // wrong in phase 1 alone
+        decisions_add(other, 0.02, i % 2, 1, 0);      // and the same in one phase
+    }
+    double apart = decisions_confidence(*state, 0.02, 0);
+    assert_true(apart > 0.8);
+    assert_true(decisions_confidence(*state, 0.02, 1) < 0.3);
+    assert_true(decisions_confidence(other, 0.02, 0) < 0.65);
+    decisions_free(other);
+}
+
 static void calls_of_the_other_kind_do_not_count(void **state)
 {
     double before = decisions_confidence(*state, 0.02, 0);
@@ -116,6 +153,8 @@ int main(void)
         TEST(a_wrong_audit_lowers_it_below_the_threshold),
         TEST(a_wrong_audit_costs_more_than_a_wrong_call_that_was_measured_anyway),
         TEST(it_recovers_when_calls_are_right_again),
+        TEST(a_copy_has_those_that_count),
+        TEST(decisions_of_another_phase_count_less),
         TEST(calls_of_the_other_kind_do_not_count),
         TEST(weak_calls_that_were_wrong_hardly_touch_strong_ones),
         TEST(it_is_always_a_probability),
