@@ -3,7 +3,8 @@
 // source, so that measure sees the words as well.
 //
 //   compile   compile-error, compile-crash, compile-garbage, compile-lie,
-//             compile-gate PATH, pad N (an object of N more MiB)
+//             compile-gate PATH, compile-takes MILLISECONDS (half to one and a half times as many),
+//             pad N (an object of N more MiB)
 //   measure   log2 X, hill (the log2 speedup follows from the source's first lines of #define), verdict N, bad-control, gate PATH, crash-once PATH, orphans PATH, fds,
 //             run-crash, run-exit N, run-hang, run-deaf, run-garbage, run-flood, run-empty,
 //             run-kill (as the kernel without memory does), run-close (its output, and stays),
@@ -107,6 +108,20 @@ static void pad(const char *text, struct strbuf *object)
     free(count);
 }
 
+// Seconds that compiling takes, which the text decides.
+static double take_time(const char *text)
+{
+    char *argument = exec_word(text, "compile-takes");
+    if (!argument) {
+        return 0.01;
+    }
+    struct digest digest = digest_of(text, strlen(text));
+    double seconds = strtod(argument, NULL) * 1e-3 * (0.5 + digest.byte[0] / 255.0);
+    free(argument);
+    (void)usleep((useconds_t)(1e6 * seconds));
+    return seconds;
+}
+
 static void compile(void)
 {
     struct bytes input = exec_plan();
@@ -128,7 +143,7 @@ static void compile(void)
     struct compile_outcome outcome;
     message_init(&compile_outcome_message, &outcome);
     outcome.compiled = &compiled;
-    compiled.seconds = 0.01;
+    compiled.seconds = take_time(text);
     struct strbuf object = STRBUF_INIT;
     if (exec_has(text, "compile-error")) {
         compiled.verdict = VERDICT_COMPILE_ERROR;
