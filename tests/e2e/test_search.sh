@@ -55,7 +55,7 @@ status=0
 
 divided "$dir/local.json"
 grep -q '"devices":\[{"pool":null,"device":"cpu0","runs":' "$dir/local.json" || die "no device was held: $(cat "$dir/local.json")"
-grep -qE '"width":\{"batch":4,"wide":4,"lag":[0-9]+,"devices":[1-9]' "$dir/local.json" || die "width: $(cat "$dir/local.json")"
+grep -qE '"width":\{"batch":4,"wide":4,"widest":[0-9]+,"lag":[0-9]+,"devices":[1-9]' "$dir/local.json" || die "width: $(cat "$dir/local.json")"
 grep -q '"guarantee":null' "$dir/local.json" || die "the default policy guarantees: $(cat "$dir/local.json")"
 
 # ---- policy risk: nothing is trusted before a certificate, and everything says so ----
