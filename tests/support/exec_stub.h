@@ -42,4 +42,9 @@ void exec_put_head(size_t len);
 void exec_bad_compile(const char *text);
 void exec_bad_run(const char *text);
 
+// A hill over what the lines "#define NAME VALUE" at the beginning of a source say, that is over a
+// template's parameters: its top is where the i-th value is one less than 2 to the power of
+// 1 + i % 3.
+double exec_hill(const char *text);
+
 #endif

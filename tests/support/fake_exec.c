@@ -251,26 +251,10 @@ static void fill_ratio(struct result *result, double log2)
                                       : VERDICT_EQUIVALENT;
 }
 
-// A hill over what the lines "#define NAME VALUE" at the beginning of a source say, that is over a
-// template's parameters: its top is where the i-th value is 2 to the power of 1 + i % 3.
-static double hill(const char *text)
-{
-    double ret = 1, value;
-    int length = 0;
-
-    for (int i = 0; sscanf(text, " #define %*s %lf%n", &value, &length) == 1; i++) {
-        double away = log2(fmax(value, 0) + 1) - (1 + i % 3);
-
-        ret -= 0.05 * away * away;
-        text += length;
-    }
-    return ret;
-}
-
 static double log2_of(const char *text)
 {
     char *word = exec_word(text, "log2");
-    double ret = word ? strtod(word, NULL) : exec_has(text, "hill") ? hill(text) : 0.5;
+    double ret = word ? strtod(word, NULL) : exec_has(text, "hill") ? exec_hill(text) : 0.5;
 
     free(word);
     return ret;
