@@ -51,7 +51,8 @@ static void settle_width(const struct tasks *t, struct sim_search_config *config
     struct pipeline_capacity capacity = {
         .devices = t->sim_daemon.devices,
         .compile_slots = t->sim_daemon.compile_slots,
-        .worker_seconds = config->forecaster != SIM_FORECASTER_NONE ? SIM_WORKER_FORECAST_S : NAN};
+        .worker_seconds = config->forecaster != SIM_FORECASTER_NONE ? SIM_WORKER_FORECAST_S : NAN,
+        .compares_points = config->forecaster != SIM_FORECASTER_NONE};
     struct pipeline_width width = {
         .batch = config->batch, .wide = config->wide, .lag = config->lag};
 

@@ -2,7 +2,7 @@
 
 #include "client/run/run.h"
 #include "client/search/pipeline.h"
-#include "client/search/pipeline_width.h"
+
 #include "common/mem.h"
 #include <stddef.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct batches batches_of(const struct run_started *started, bool fast)
     b.lag = started->lag < 1             ? RUN_LAG_DEFAULT
             : started->lag < RUN_LAG_MAX ? started->lag
                                          : RUN_LAG_MAX;
-    b.widest_lag = pipeline_widest_lag(b.wide, b.lag, b.widest);
+
     return b;
 }
 
@@ -71,11 +71,25 @@ uint64_t batches_count(const struct batches *b, uint64_t candidates)
     return from + (candidates - batches_end(b, from) + b->widest - 1) / b->widest;
 }
 
+// The least that leaves no more candidates of the batches before this one unseen than the lag has
+// of the usual ones.
+static uint64_t seen_by_widest(const struct batches *b, uint64_t batch)
+{
+    uint64_t seen = batch - 1, last = batches_end(b, batch - 1);
+    while (seen > 0 && last - batches_end(b, seen - 1) <= b->lag * b->wide) {
+        seen--;
+    }
+    return seen;
+}
+
 uint64_t batches_seen(const struct batches *b, uint64_t batch)
 {
     uint64_t grown = batch / b->lag_part;
     uint64_t lag = grown > RUN_LAG_DEFAULT ? grown : RUN_LAG_DEFAULT;
-    uint64_t most = batch <= RUN_BATCHES_NARROW ? b->lag : b->widest_lag;
-    lag = lag < most ? lag : most;
+    lag = lag < b->lag ? lag : b->lag;
+    if (batch > RUN_BATCHES_NARROW && b->widest > b->wide) {
+        uint64_t seen = seen_by_widest(b, batch);
+        return seen > batch - lag ? seen : batch - lag;
+    }
     return batch > lag ? batch - lag : 0;
 }

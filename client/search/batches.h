@@ -11,14 +11,14 @@ struct run_started;
 
 // Embedded by value; release with batches_clear.
 struct batches {
-    uint64_t batch;      // candidates of each of the first PIPELINE_EARLY batches
-    uint64_t wide;       // candidates of each later batch, up to batch RUN_BATCHES_NARROW
-    uint64_t widest;     // and of each after that
-    uint64_t lag;        // the most batches under way at a time
-    uint64_t widest_lag; // the same after batch RUN_BATCHES_NARROW
-    uint64_t lag_part;   // it is at most this part of the batches so far
-    uint64_t *past_end;  // owned: last candidates of batches 1 … past
-    uint64_t past;       // batches before the last extension; the next one begins after them
+    uint64_t batch;     // candidates of each of the first PIPELINE_EARLY batches
+    uint64_t wide;      // candidates of each later batch, up to batch RUN_BATCHES_NARROW
+    uint64_t widest;    // and of each after that
+    uint64_t lag;       // the most batches under way at a time; behind the usual ones also no more
+                        // than have as many candidates as so many of these, and the next one
+    uint64_t lag_part;  // it is at most this part of the batches so far
+    uint64_t *past_end; // owned: last candidates of batches 1 … past
+    uint64_t past;      // batches before the last extension; the next one begins after them
 };
 
 // What a run's first event settles. fast: the lag grows as fast as a search may have it that

@@ -10,6 +10,8 @@
 #define NEAR 0.35        // distance within which compilations tell the same
 #define FAR_WEIGHT 0.001 // of what is known of compiling a point, far from it
 
+#define POINTS_MAX 65536 // whose sums are kept; with more they begin anew
+
 struct compilation {
     uint64_t candidate;
     double seconds, position[GENERATOR_AXIS_MAX];
@@ -40,16 +42,21 @@ struct compile_times *compile_times_create(size_t axes)
     return times;
 }
 
-void compile_times_free(struct compile_times *times)
+static void forget_sums(struct compile_times *times)
 {
-    if (!times) {
-        return;
-    }
     struct point_sums *sums, *next;
     HASH_ITER (hh, times->sums, sums, next) {
         HASH_DEL(times->sums, sums);
         free(sums);
     }
+}
+
+void compile_times_free(struct compile_times *times)
+{
+    if (!times) {
+        return;
+    }
+    forget_sums(times);
     free(times->known);
     free(times);
 }
@@ -97,6 +104,9 @@ double compile_times_expect(struct compile_times *times, size_t point, const dou
 {
     struct point_sums *sums;
     HASH_FIND(hh, times->sums, &point, sizeof(point), sums);
+    if (!sums && HASH_COUNT(times->sums) == POINTS_MAX) {
+        forget_sums(times);
+    }
     if (!sums) {
         sums = xcalloc(1, sizeof(*sums));
         sums->point = point;

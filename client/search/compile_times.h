@@ -1,8 +1,8 @@
 // The seconds that compiling a point is expected to take: the mean of the compilations that are
 // known, each with less weight the farther its point lies (Nadaraya 1964; Watson 1964). A screening
 // asks for hundreds of points and a search has thousands of compilations, so that each point's sums
-// are kept and go on from where they ended. They are those of a sum made anew, bit for bit. Called
-// by pipeline_screen.c.
+// are kept and go on from where they ended when it is asked for again. They are those of a sum made
+// anew, bit for bit. Called by pipeline_screen.c.
 #ifndef CLIENT_SEARCH_COMPILE_TIMES_H
 #define CLIENT_SEARCH_COMPILE_TIMES_H
 

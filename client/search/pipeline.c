@@ -3,14 +3,15 @@
 // Candidates 1, 2, 3 … form batches of consecutive numbers. The first PIPELINE_EARLY batches have
 // started.batch candidates each, the later ones started.wide: once forecasts are worth something,
 // more candidates are considered per measurement. After RUN_BATCHES_NARROW of them they may be
-// larger still, started.widest, with a smaller lag, so that comparing points before each does not
-// hold up the devices. A decision depends on the seed and on a part of
-// the log that is fixed beforehand, never on what happens to have arrived:
+// larger still, started.widest, so that comparing points before each does not hold up the devices.
+// A decision depends on the seed and on a part of the log that is fixed beforehand, never on what
+// happens to have arrived:
 //
 //   seen(k)      The last batch whose outcomes the stages of batch k see: k - 2 at first. Later the
 //                lag grows with k, up to started.lag, but to a part of k at most
 //                (PIPELINE_LAG_PART): while there are few outcomes, each of them is worth more than
-//                a busy pool.
+//                a busy pool. Of the widest batches as many are unseen as have no more candidates
+//                than started.lag batches of started.wide.
 //   propose(k)   One transaction. Sees the proposals of all earlier batches and the outcomes of
 //                batches up to seen(k), so it waits until batch seen(k) is settled; batches from
 //                which a model first learns see none, and wait for nothing. Those that see none are

@@ -1,6 +1,6 @@
 // Looking back: candidates whose forecasts were trusted are forecast anew, by what is known now and
 // against the incumbent of now, and decided about again. Those that the policy would not trust any
-// more are measured, the most promising first and no more than a batch of them at a time.
+// more are measured, the most promising first and at most a usual batch (started.wide) at once.
 //
 // During the search this is due before a batch is proposed when what the batch may see has another
 // incumbent than the last look back had, or half as many outcomes again, so that there is another

@@ -60,6 +60,7 @@ void pipeline_width_settle(struct pipeline_width *width, const struct policy *po
                            const struct pipeline_capacity *capacity)
 {
     bool any_wide = width->wide == 0 && policy->batch == 0;
+    bool as_usual = any_wide && width->lag == 0 && width->batch == PIPELINE_BATCH_USUAL;
     uint64_t wanted = under_way(capacity);
     policy_batches(policy, &width->batch, &width->wide);
     if (capacity->devices > 1 && any_wide) {
@@ -70,14 +71,8 @@ void pipeline_width_settle(struct pipeline_width *width, const struct policy *po
     if (width->lag == 0) {
         width->lag = clamp(divide_up(wanted, width->wide), RUN_LAG_DEFAULT, RUN_LAG_MAX);
     }
-    if (any_wide && policy->screens) {
+    if (as_usual && policy->screens && capacity->compares_points) {
         uint64_t devices = capacity->devices > 0 ? capacity->devices : 1;
         width->widest = clamp(SCREENED_PER_DEVICE * devices, width->wide, RUN_BATCH_MAX);
     }
-}
-
-uint64_t pipeline_widest_lag(uint64_t wide, uint64_t lag, uint64_t widest)
-{
-    uint64_t fewer = divide_up(lag * wide, widest) + 1;
-    return widest == wide ? lag : clamp(fewer, RUN_LAG_DEFAULT, lag);
 }

@@ -6,13 +6,17 @@
 #define CLIENT_SEARCH_PIPELINE_WIDTH_H
 
 #include "client/policy/policy.h"
+#include <stdbool.h>
 #include <stdint.h>
+
+#define PIPELINE_BATCH_USUAL 4 // the default of --batch
 
 // What serves the search.
 struct pipeline_capacity {
     uint64_t devices;       // that measure; 0 counts as 1
     uint64_t compile_slots; // compilations at a time; 0: not known
     double worker_seconds;  // what a request for forecasts takes the worker; NaN: not known
+    bool compares_points;   // a worker may forecast every point before it is compiled
 };
 
 struct pipeline_width {
@@ -28,9 +32,5 @@ struct pipeline_width {
 // device as large as the worker can serve. See docs/design/kcast.md.
 void pipeline_width_settle(struct pipeline_width *width, const struct policy *policy,
                            const struct pipeline_capacity *capacity);
-
-// The lag after batch RUN_BATCHES_NARROW: as many candidates are under way as before, in batches of
-// widest instead of wide, and one batch more.
-uint64_t pipeline_widest_lag(uint64_t wide, uint64_t lag, uint64_t widest);
 
 #endif

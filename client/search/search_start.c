@@ -189,6 +189,17 @@ static double ask_worker_seconds(struct session *session)
     return seconds;
 }
 
+// Whether all points of all generators can be told apart before they are compiled.
+static bool can_be_compared(const struct generator_list *generators)
+{
+    for (size_t i = 0; i < generators->count; i++) {
+        if (generators->generator[i]->asks || generators->generator[i]->is_opaque) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int search_check(struct session *session, struct generator_list *generators,
                  const struct problem_dir *dir, const char *path, struct device_info *ret_device,
                  struct pipeline_capacity *ret_capacity, struct err *err)
@@ -201,9 +212,11 @@ int search_check(struct session *session, struct generator_list *generators,
     if (rc == 0) {
         // With one device the size of batches does not depend on the worker.
         double seconds = pool.devices > 1 ? ask_worker_seconds(session) : NAN;
-        *ret_capacity = (struct pipeline_capacity){.devices = pool.devices,
-                                                   .compile_slots = pool.compile_slots,
-                                                   .worker_seconds = seconds};
+        *ret_capacity = (struct pipeline_capacity){
+            .devices = pool.devices,
+            .compile_slots = pool.compile_slots,
+            .worker_seconds = seconds,
+            .compares_points = !session_options(session)->no_worker && can_be_compared(generators)};
     }
     return rc;
 }

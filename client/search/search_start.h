@@ -127,8 +127,10 @@ static inline double search_confidence(const struct search_options *options)
         SEARCH_ROW(base, "batch", 0, OPTION_U64, batch, "N", "4", 1, RUN_BATCH_MAX, NULL,          \
                    "candidates considered at a time"),                                             \
         SEARCH_ROW(base, "wide", 0, OPTION_U64, wide, "N", NULL, 0, RUN_BATCH_MAX, NULL,           \
-                   "the same after the first four batches; default: 16 for --policy budget, else " \
-                   "twice --batch; more for many devices and a slow worker"),                      \
+                   "the same after the first four batches; default: 16 for --policy budget, "      \
+                   "--batch for --policy rank, else twice --batch; more for many devices and a "   \
+                   "slow worker, and for --policy rank after 64 batches unless --batch, --wide "   \
+                   "or --lag is given"),                                                           \
         SEARCH_ROW(                                                                                \
             base, "lag", 0, OPTION_U64, lag, "N", NULL, 0, RUN_LAG_MAX, NULL,                      \
             "decide from outcomes that are at most N batches behind; more keep more devices "      \

@@ -155,6 +155,7 @@ static void print_row(const struct recorded_space *recorded, const char *policy,
             .candidates = candidates,
             .batch = width.batch,
             .wide = width.wide,
+            .widest = width.widest,
             .lag = width.lag};
         search_once(&config, devices, &wall, &busy);
     }
@@ -174,7 +175,8 @@ static void print_pool(const struct recorded_space *recorded, const char *name, 
         &settled, policy,
         &(struct pipeline_capacity){.devices = devices,
                                     .compile_slots = (uint64_t)SLOTS * devices,
-                                    .worker_seconds = policy->blind ? NAN : SIM_WORKER_FORECAST_S});
+                                    .worker_seconds = policy->blind ? NAN : SIM_WORKER_FORECAST_S,
+                                    .compares_points = !policy->blind});
     print_row(recorded, name, devices, candidates, narrow);
     print_row(recorded, name, devices, candidates, settled);
 }

@@ -3,7 +3,7 @@
 // source, so that measure sees the words as well.
 //
 //   compile   compile-error, compile-crash, compile-garbage, compile-lie,
-//             compile-gate PATH, compile-takes MILLISECONDS (half to one and a half times as many),
+//             compile-gate PATH, compile-takes MILLISECONDS (the mean of log-normal times),
 //             pad N (an object of N more MiB)
 //   measure   log2 X, hill (the log2 speedup follows from the source's first lines of #define), verdict N, bad-control, gate PATH, crash-once PATH, orphans PATH, fds,
 //             run-crash, run-exit N, run-hang, run-deaf, run-garbage, run-flood, run-empty,
@@ -108,7 +108,9 @@ static void pad(const char *text, struct strbuf *object)
     free(count);
 }
 
-// Seconds that compiling takes, which the text decides.
+#define SPREAD 0.5 // standard deviation of the logarithm of these times
+
+// Seconds that compiling takes, which the text decides: log-normal, some take three times as long.
 static double take_time(const char *text)
 {
     char *argument = exec_word(text, "compile-takes");
@@ -116,7 +118,9 @@ static double take_time(const char *text)
         return 0.01;
     }
     struct digest digest = digest_of(text, strlen(text));
-    double seconds = strtod(argument, NULL) * 1e-3 * (0.5 + digest.byte[0] / 255.0);
+    double sum = digest.byte[0] + digest.byte[1] + digest.byte[2] + digest.byte[3];
+    double normal = (sum - 2 * 255) / (255 / sqrt(3)); // nearly
+    double seconds = strtod(argument, NULL) * 1e-3 * exp(SPREAD * normal - SPREAD * SPREAD / 2);
     free(argument);
     (void)usleep((useconds_t)(1e6 * seconds));
     return seconds;

@@ -30,7 +30,7 @@
 #define PHASE_BANDWIDTH 0.5    // of the incumbent's log2 speedup
 #define STRENGTH_MAX 4.6       // p = 0.01: stronger claims are treated alike
 #define HALF_LIFE 100.0        // decisions until a weight is halved
-#define AGE_MAX 2000 // older decisions, a millionth of the weight of new ones, do not count
+#define NEGLIGIBLE 1e-9 // of the weights: what older decisions may have together and not count
 
 struct decision {
     double strength; // |logit p|
@@ -62,11 +62,9 @@ void decisions_free(struct decisions *decisions)
 struct decisions *decisions_copy(const struct decisions *decisions)
 {
     struct decisions *copy = decisions_create();
-    size_t left_out = decisions->count < AGE_MAX ? 0 : decisions->count - AGE_MAX;
-    copy->count = copy->size = decisions->count - left_out;
+    copy->count = copy->size = decisions->count;
     if (copy->count > 0) {
-        copy->decision =
-            xmemdup(decisions->decision + left_out, copy->count * sizeof(*copy->decision));
+        copy->decision = xmemdup(decisions->decision, copy->count * sizeof(*copy->decision));
     }
     return copy;
 }
@@ -94,15 +92,18 @@ void decisions_add(struct decisions *decisions, double p, bool improved, double 
     };
 }
 
-// From the newest to the oldest. Incumbents stay for long, so that most decisions have the phase of
-// the one before.
+// From the newest to the oldest, until all older ones together cannot matter. Age alone does not
+// say when that is: those of the phase may be old. Incumbents stay for long, so
+// that most decisions have the phase of the one before.
 double decisions_confidence(const struct decisions *decisions, double p, double phase)
 {
     double strength = strength_of(p), right = 0, sum = 0, square = 0;
     double age = 1, younger = exp2(-1 / HALF_LIFE), of_phase = NAN, near = 0;
-    size_t left_out = decisions->count < AGE_MAX ? 0 : decisions->count - AGE_MAX;
-    for (size_t i = decisions->count; i > left_out; i--, age *= younger) {
+    for (size_t i = decisions->count; i > 0; i--, age *= younger) {
         const struct decision *decision = &decisions->decision[i - 1];
+        if (age * DECISION_WEIGHT_MAX / (1 - younger) < NEGLIGIBLE * sum) {
+            break;
+        }
         if (decision->improves != (p >= 0.5)) {
             continue;
         }

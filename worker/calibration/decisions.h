@@ -16,7 +16,7 @@ struct decisions;
 
 struct decisions *decisions_create(void);
 void decisions_free(struct decisions *decisions); // NULL is fine
-// The decisions that count for confidences now, the caller's.
+// The decisions as they are now, the caller's.
 struct decisions *decisions_copy(const struct decisions *decisions);
 
 // Adds one decision, in the order of the outcomes. p: the probability of an improvement that was

@@ -15,11 +15,12 @@
 #define BATCHES 200
 
 struct sizes {
-    uint64_t batch, wide, widest, lag, widest_lag;
+    uint64_t batch, wide, widest, lag;
 };
 
 static const struct sizes all_sizes[] = {
-    {1, 1, 1, 2, 2}, {4, 4, 4, 9, 9}, {4, 8, 8, 5, 5}, {4, 4, 10, 9, 5}, {3, 7, 64, 16, 3},
+    {1, 1, 1, 2},   {4, 4, 4, 9}, {4, 8, 8, 5},  {4, 4, 10, 9},
+    {3, 7, 64, 16}, {4, 4, 8, 2}, {1, 1, 64, 1},
 };
 
 static uint64_t size_of(const struct sizes *sizes, uint64_t batch)
@@ -40,7 +41,6 @@ static void for_all(void (*check)(struct batches *batches, const struct sizes *s
                                   .wide = sizes->wide,
                                   .widest = sizes->widest,
                                   .lag = sizes->lag,
-                                  .widest_lag = sizes->widest_lag,
                                   .lag_part = PIPELINE_LAG_PART};
         for (uint64_t last = 1; last <= pasts[i % ARRAY_LEN(pasts)]; last++) {
             batches_extend(&batches, last);
@@ -84,17 +84,24 @@ static void every_candidate_has_its_batch(void **state)
     for_all(check_counts);
 }
 
+// The lag counts batches, and of the widest the candidates before the batch, too.
 static void check_seen(struct batches *b, const struct sizes *sizes)
 {
-    uint64_t before = 0;
+    uint64_t before = 0, most = sizes->lag * sizes->wide;
     for (uint64_t batch = 1; batch <= BATCHES; batch++) {
         uint64_t seen = batches_seen(b, batch);
-        uint64_t lag = batch <= RUN_BATCHES_NARROW ? sizes->lag : sizes->widest_lag;
         assert_true(seen < batch);
         assert_true(seen >= before);
-        assert_true(batch <= lag || batch - seen <= lag);
-        assert_true(batch < 3 * lag || batch - seen == lag);
         before = seen;
+        if (batch <= RUN_BATCHES_NARROW || sizes->widest == sizes->wide) {
+            assert_true(batch <= sizes->lag || batch - seen <= sizes->lag);
+            assert_true(batch < 3 * sizes->lag || batch - seen == sizes->lag);
+            continue;
+        }
+        uint64_t last = batches_end(b, batch - 1);
+        assert_true(batch - seen <= sizes->lag);
+        assert_true(seen == batch - 1 || last - batches_end(b, seen) <= most);
+        assert_true(batch - seen == sizes->lag || last - batches_end(b, seen - 1) > most);
     }
 }
 
@@ -113,15 +120,12 @@ static void a_run_says_the_sizes(void **state)
     struct batches b = batches_of(&none, false);
     assert_int_equal(b.batch, RUN_BATCH_DEFAULT);
     assert_int_equal(b.widest, RUN_BATCH_DEFAULT);
-    assert_int_equal(b.widest_lag, RUN_LAG_DEFAULT);
     b = batches_of(&some, false);
     assert_int_equal(b.wide, 5);
     assert_int_equal(b.widest, 5);
     assert_int_equal(b.lag, 7);
-    assert_int_equal(b.widest_lag, 7);
     b = batches_of(&all, true);
     assert_int_equal(b.widest, 10);
-    assert_int_equal(b.widest_lag, 5);
     assert_int_equal(b.lag_part, PIPELINE_LAG_PART_SCREENED);
     b = batches_of(&much, false);
     assert_int_equal(b.widest, RUN_BATCH_MAX);

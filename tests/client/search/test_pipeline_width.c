@@ -114,31 +114,30 @@ static void what_was_asked_for_stays(void **state)
     assert_width(width, 16, 16, 4);
 }
 
-// Where points are compared before each batch, many batches are enough of the small ones; as many
-// candidates stay under way, and at least as many as one batch more holds.
+// Where points are compared before each batch, and nobody has said how large batches are.
 static void later_batches_of_a_search_that_screens_are_larger(void **state)
 {
-    const struct pipeline_width asked = {.batch = 4};
-    struct pipeline_capacity capacity = {.devices = 1, .compile_slots = 14, .worker_seconds = 0.01};
+    const struct pipeline_width asked = {.batch = 4}, otherwise[] = {{.batch = 4, .wide = 4},
+                                                                     {.batch = 4, .lag = 3},
+                                                                     {.batch = 1},
+                                                                     {.batch = 8}};
+    struct pipeline_capacity capacity = {.worker_seconds = 0.01, .compares_points = true};
     (void)state;
     for (uint64_t devices = 1; devices <= 64; devices *= 2) {
         capacity.devices = devices;
         capacity.compile_slots = 14 * devices;
         struct pipeline_width width = settle("rank", asked, capacity);
-        uint64_t lag = pipeline_widest_lag(width.wide, width.lag, width.widest);
         assert_in_range(width.widest, width.wide, RUN_BATCH_MAX);
         assert_true(width.widest >= 8 * devices || width.widest == RUN_BATCH_MAX);
-        assert_in_range(lag, RUN_LAG_DEFAULT, width.lag);
-        assert_true(lag * width.widest >= width.lag * width.wide);
-        assert_true((lag - 2) * width.widest < width.lag * width.wide || lag == RUN_LAG_DEFAULT);
         assert_int_equal(settle("threshold", asked, capacity).widest, 0);
         assert_int_equal(settle("all", asked, capacity).widest, 0);
-        assert_int_equal(
-            settle("rank", (struct pipeline_width){.batch = 4, .wide = 4}, capacity).widest, 0);
+        for (size_t i = 0; i < ARRAY_LEN(otherwise); i++) {
+            assert_int_equal(settle("rank", otherwise[i], capacity).widest, 0);
+        }
+        struct pipeline_capacity none = capacity;
+        none.compares_points = false;
+        assert_int_equal(settle("rank", asked, none).widest, 0);
     }
-    assert_int_equal(pipeline_widest_lag(4, 9, 4), 9);
-    assert_int_equal(pipeline_widest_lag(4, 9, 10), 5);
-    assert_int_equal(pipeline_widest_lag(4, 2, 64), 2);
 }
 
 int main(void)
