@@ -159,7 +159,8 @@ case_deaf() {
     await 60 has_measured first 10
     gate_open compile-12
     finish first
-    at=$("$bin/kcast" export "$dir/first.run" --events | grep -n '"kind":"decided","body":{"candidate":10,' | cut -d: -f1)
+    # Its forecast, not the decision: compilations of later candidates are recorded between them, as many as have come by then.
+    at=$("$bin/kcast" export "$dir/first.run" --events | grep -n '"kind":"forecast","body":{"candidate":12,' | cut -d: -f1)
     KCAST_DIE_AT=pause:$at begin deaf "$one"
     gate_wait compile-12
     await 60 has_measured deaf 10
