@@ -7,7 +7,8 @@
 #define HAVE_MAX 1024 // digests of one BLOB_HAVE
 #define PUTS_MAX 4    // blobs that are sent at the same time
 
-struct blob *job_client_find_blob(struct job_client *job_client, const struct digest *digest)
+// The entry of a digest, which is made when there is none.
+static struct blob *find_blob(struct job_client *job_client, const struct digest *digest)
 {
     struct blob *blob;
     HASH_FIND(hh, job_client->blob, digest->byte, DIGEST_LEN, blob);
@@ -19,7 +20,8 @@ struct blob *job_client_find_blob(struct job_client *job_client, const struct di
     return blob;
 }
 
-void job_client_set_blob(struct job_client *job_client, struct blob *blob, enum blob_state state)
+// The only way in which a blob comes to another state.
+static void set_blob(struct job_client *job_client, struct blob *blob, enum blob_state state)
 {
     if (blob->state == BLOB_MISSING) {
         DL_DELETE(job_client->missing, blob);
@@ -28,6 +30,12 @@ void job_client_set_blob(struct job_client *job_client, struct blob *blob, enum 
         DL_APPEND(job_client->missing, blob);
     }
     blob->state = state;
+}
+
+void job_client_set_blob(struct job_client *job_client, const struct digest *digest,
+                         enum blob_state state)
+{
+    set_blob(job_client, find_blob(job_client, digest), state);
 }
 
 // Lists the blobs that a spec names.
@@ -48,7 +56,7 @@ bool job_client_blobs_known(struct job_client *job_client, const struct job_spec
     struct digest digest[4];
     size_t count = spec_digests(spec, digest);
     for (size_t i = 0; i < count; i++) {
-        if (job_client_find_blob(job_client, &digest[i])->state != BLOB_KNOWN) {
+        if (find_blob(job_client, &digest[i])->state != BLOB_KNOWN) {
             return false;
         }
     }
@@ -60,9 +68,9 @@ void job_client_forget_blobs(struct job_client *job_client, const struct job_spe
     struct digest digest[4];
     size_t count = spec_digests(spec, digest);
     for (size_t i = 0; i < count; i++) {
-        struct blob *blob = job_client_find_blob(job_client, &digest[i]);
+        struct blob *blob = find_blob(job_client, &digest[i]);
         if (blob->state == BLOB_KNOWN) {
-            job_client_set_blob(job_client, blob, BLOB_UNKNOWN);
+            set_blob(job_client, blob, BLOB_UNKNOWN);
         }
     }
 }
@@ -71,7 +79,7 @@ void job_client_add_blob(struct job_client *job_client, const void *data, size_t
                          struct digest *ret)
 {
     struct digest digest = digest_of(data, len);
-    struct blob *blob = job_client_find_blob(job_client, &digest);
+    struct blob *blob = find_blob(job_client, &digest);
     if (!blob->data.data) {
         blob->data = bytes_copy(data, len);
     }
@@ -90,9 +98,9 @@ void job_client_ask_for_blobs(struct job_client *job_client)
         size_t named_count =
             job->phase == PHASE_NEW && !job->unwanted ? spec_digests(&job->spec, named) : 0;
         for (size_t i = 0; i < named_count && count < HAVE_MAX; i++) {
-            struct blob *blob = job_client_find_blob(job_client, &named[i]);
+            struct blob *blob = find_blob(job_client, &named[i]);
             if (blob->state == BLOB_UNKNOWN) {
-                job_client_set_blob(job_client, blob, BLOB_ASKED);
+                set_blob(job_client, blob, BLOB_ASKED);
                 digest = xrealloc(digest, count + 1, sizeof(*digest));
                 digest[count++] = named[i];
             }
@@ -128,7 +136,7 @@ void job_client_send_blobs(struct job_client *job_client)
         struct call *call = job_client_new_call(job_client, OP_BLOB_PUT);
         call->digest = xmemdup(&blob->digest, sizeof(blob->digest));
         call->digest_count = 1;
-        job_client_set_blob(job_client, blob, BLOB_SENDING);
+        set_blob(job_client, blob, BLOB_SENDING);
         remote_call(job_client->remote, OP_BLOB_PUT, &blob_put_message, &put, &empty_message,
                     PUT_MS, job_client_on_answer, call);
         bytes_clear(&own);

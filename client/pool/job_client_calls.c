@@ -173,12 +173,10 @@ static void on_missing(struct job_client *job_client, const struct call *call,
                        const struct blob_missing *reply)
 {
     for (size_t i = 0; i < call->digest_count; i++) {
-        job_client_set_blob(job_client, job_client_find_blob(job_client, &call->digest[i]),
-                            BLOB_KNOWN);
+        job_client_set_blob(job_client, &call->digest[i], BLOB_KNOWN);
     }
     for (size_t i = 0; i < reply->digests_count; i++) {
-        job_client_set_blob(job_client, job_client_find_blob(job_client, &reply->digests[i]),
-                            BLOB_MISSING);
+        job_client_set_blob(job_client, &reply->digests[i], BLOB_MISSING);
     }
 }
 
@@ -309,7 +307,7 @@ static void on_waited(struct job_client *job_client, const struct call *call, st
 static void put_back(struct job_client *job_client, const struct call *call)
 {
     for (size_t i = 0; i < call->digest_count; i++) {
-        job_client_set_blob(job_client, job_client_find_blob(job_client, &call->digest[i]),
+        job_client_set_blob(job_client, &call->digest[i],
                             call->op == OP_BLOB_PUT ? BLOB_MISSING : BLOB_UNKNOWN);
     }
     if (call->job) {
@@ -365,8 +363,7 @@ void job_client_on_answer(void *owner, const struct err *error, uint64_t retry_a
             on_missing(job_client, call, reply);
             break;
         case OP_BLOB_PUT:
-            job_client_set_blob(job_client, job_client_find_blob(job_client, &call->digest[0]),
-                                BLOB_KNOWN);
+            job_client_set_blob(job_client, &call->digest[0], BLOB_KNOWN);
             break;
         case OP_SUBMIT:
             on_submitted(job_client, call, reply);

@@ -103,10 +103,9 @@ void job_client_outage_is_over(struct job_client *job_client);
 
 // ---- job_client_blobs.c ----
 
-// The entry of a digest, which is made when there is none.
-struct blob *job_client_find_blob(struct job_client *job_client, const struct digest *digest);
-// The only way in which a blob comes to another state.
-void job_client_set_blob(struct job_client *job_client, struct blob *blob, enum blob_state state);
+// Notes of a blob, of which there may be no entry yet, where it is.
+void job_client_set_blob(struct job_client *job_client, const struct digest *digest,
+                         enum blob_state state);
 // Whether the daemon has all blobs that a spec names.
 bool job_client_blobs_known(struct job_client *job_client, const struct job_spec *spec);
 // Asks about a spec's blobs again, after the daemon turned out not to have them or lost them.

@@ -75,6 +75,11 @@ int generator_read(struct bytes *ret, const char *kind, const struct problem_dir
     return 0;
 }
 
+bool generator_is_comparable(const struct generator *generator)
+{
+    return !generator->asks && !generator->is_opaque;
+}
+
 int generator_create(struct generator **ret, const char *kind, const struct bytes *text,
                      const char *path, struct err *err)
 {

@@ -64,6 +64,9 @@ const char *generator_command(const char *kind);
 // Whether somebody is asked for the candidates of this kind.
 bool generator_asks(const char *kind);
 
+// Whether its points can be told apart before they are compiled.
+bool generator_is_comparable(const struct generator *generator);
+
 // generator_tunable.c: the points of a template. Errors are template_parse's.
 MUST_CHECK int generator_tunable(struct generator **ret, const struct bytes *text, const char *path,
                                  struct err *err);

@@ -1,8 +1,6 @@
 #include "client/search/batches.h"
 
 #include "client/run/run.h"
-#include "client/search/pipeline.h"
-
 #include "common/mem.h"
 #include <stddef.h>
 #include <stdlib.h>
@@ -22,7 +20,6 @@ struct batches batches_of(const struct run_started *started, bool fast)
     b.lag = started->lag < 1             ? RUN_LAG_DEFAULT
             : started->lag < RUN_LAG_MAX ? started->lag
                                          : RUN_LAG_MAX;
-
     return b;
 }
 

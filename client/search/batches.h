@@ -7,6 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// So many batches at the beginning have the smaller size, since little is known yet.
+#define PIPELINE_EARLY 4
+// The lag is at most this part of the batches so far, unless that is less than RUN_LAG_DEFAULT; at
+// most the second one in searches that screen, have several devices, and have RUN_RULE_AHEAD.
+#define PIPELINE_LAG_PART 3
+#define PIPELINE_LAG_PART_SCREENED 2
+
 struct run_started;
 
 // Embedded by value; release with batches_clear.

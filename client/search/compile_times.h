@@ -16,11 +16,11 @@ struct compile_times *compile_times_create(size_t axes);
 void compile_times_free(struct compile_times *times); // NULL is fine
 // Begins to say which compilations are known, from the first on.
 void compile_times_begin(struct compile_times *times);
-// The next one: of this candidate, greater than the last one's, at this position. Sums are made
-// anew when it is not the one that stood in this place before; usually it is, or is a new one
-// behind all others.
-void compile_times_add(struct compile_times *times, uint64_t candidate, double seconds,
-                       const double *position);
+// The next one: of this candidate, greater than the last one's. Sums are made anew when it is not
+// the one that stood in this place before; usually it is, or is a new one behind all others.
+// Returns where the caller writes its position, before anything else is called; NULL when it stood
+// there before.
+double *compile_times_add(struct compile_times *times, uint64_t candidate, double seconds);
 // Seconds that compiling the point at this position takes; 0 when no compilation is known. point
 // tells it from others of the same generator.
 double compile_times_expect(struct compile_times *times, size_t point, const double *position);

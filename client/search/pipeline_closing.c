@@ -29,7 +29,7 @@ bool pipeline_draws_points(const struct pipeline *p)
 {
     bool points = false;
     for (size_t i = 0; i < p->generator_count; i++) {
-        points |= !p->generator[i]->asks && !p->generator[i]->is_opaque;
+        points |= generator_is_comparable(p->generator[i]);
     }
     return p->policy->screens && points;
 }

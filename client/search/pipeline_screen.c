@@ -54,16 +54,10 @@ bool pipeline_knows_enough(const struct pipeline *p, uint64_t visible)
     return count == OUTCOMES_LEAST;
 }
 
-// Whether points of this generator can be told apart before they are compiled.
-static bool can_be_screened(const struct generator *generator)
-{
-    return !generator->asks && !generator->is_opaque;
-}
-
 bool pipeline_screens(const struct pipeline *p, uint64_t batch, const struct plan *plan)
 {
     return p->policy->screens && !p->forecasts->absent && plan->parts == 1 &&
-           can_be_screened(p->generator[plan->part[0].generator]) &&
+           generator_is_comparable(p->generator[plan->part[0].generator]) &&
            pipeline_knows_enough(p, visible_from(p, batch));
 }
 
@@ -211,9 +205,10 @@ static struct compile_times *gather_compilations(struct pipeline *p,
         const struct compiled *compiled = candidate_of(p, id)->compiled;
         size_t point;
         if (compiled && compiled->seconds > 0 && strategy_point(view, id, &point)) {
-            double position[GENERATOR_AXIS_MAX];
-            view->generator->ops->position(view->generator, point, position);
-            compile_times_add(*times, id, compiled->seconds, position);
+            double *position = compile_times_add(*times, id, compiled->seconds);
+            if (position) {
+                view->generator->ops->position(view->generator, point, position);
+            }
         }
     }
     return *times;

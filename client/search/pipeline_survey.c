@@ -219,7 +219,7 @@ static bool fill_facts(const struct pipeline *p, size_t number, struct candidate
     const struct generator *generator = p->generator[item->generator];
     size_t point = item->choice.point;
     *ret = (struct candidate_facts){.id = number + 1};
-    if (generator->asks || generator->is_opaque) {
+    if (!generator_is_comparable(generator)) {
         return false;
     }
     if (item->candidate > 0) {

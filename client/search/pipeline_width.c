@@ -35,10 +35,15 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
+static uint64_t devices_of(const struct pipeline_capacity *capacity)
+{
+    return capacity->devices > 0 ? capacity->devices : 1;
+}
+
 // The number of candidates that are to be under way.
 static uint64_t under_way(const struct pipeline_capacity *capacity)
 {
-    uint64_t devices = capacity->devices > 0 ? capacity->devices : 1;
+    uint64_t devices = devices_of(capacity);
     uint64_t wanted = devices == 1 ? ON_ONE_DEVICE : PER_DEVICE * devices;
     uint64_t useful = (devices == 1 ? COMPILING_FOR_ONE : COMPILING) * capacity->compile_slots +
                       BEYOND_COMPILING * devices;
@@ -72,7 +77,7 @@ void pipeline_width_settle(struct pipeline_width *width, const struct policy *po
         width->lag = clamp(divide_up(wanted, width->wide), RUN_LAG_DEFAULT, RUN_LAG_MAX);
     }
     if (as_usual && policy->screens && capacity->compares_points) {
-        uint64_t devices = capacity->devices > 0 ? capacity->devices : 1;
-        width->widest = clamp(SCREENED_PER_DEVICE * devices, width->wide, RUN_BATCH_MAX);
+        width->widest =
+            clamp(SCREENED_PER_DEVICE * devices_of(capacity), width->wide, RUN_BATCH_MAX);
     }
 }

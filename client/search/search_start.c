@@ -189,11 +189,10 @@ static double ask_worker_seconds(struct session *session)
     return seconds;
 }
 
-// Whether all points of all generators can be told apart before they are compiled.
-static bool can_be_compared(const struct generator_list *generators)
+static bool are_comparable(const struct generator_list *generators)
 {
     for (size_t i = 0; i < generators->count; i++) {
-        if (generators->generator[i]->asks || generators->generator[i]->is_opaque) {
+        if (!generator_is_comparable(generators->generator[i])) {
             return false;
         }
     }
@@ -216,7 +215,7 @@ int search_check(struct session *session, struct generator_list *generators,
             .devices = pool.devices,
             .compile_slots = pool.compile_slots,
             .worker_seconds = seconds,
-            .compares_points = !session_options(session)->no_worker && can_be_compared(generators)};
+            .compares_points = !session_options(session)->no_worker && are_comparable(generators)};
     }
     return rc;
 }

@@ -10,25 +10,12 @@ set -eu
 cd "$(dirname "$0")/../.."
 bin=build/release/bin fake=build/release/tests/support/fake_exec devices=${1:-4} compile=${2:-300} ms=${3:-20} candidates=${4:-2000}
 shift $(($# < 4 ? $# : 4))
-dir=$(mktemp -d) pids=()
-cleanup() {
-    for pid in "${pids[@]}"; do kill -9 "$pid" || :; done 2>/dev/null
-    wait 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-die() { echo "FAILED: $*"; tail -n 5 "$dir"/*.log 2>/dev/null || :; exit 1; }
-. tests/e2e/programs.sh
+. tests/bench/programs.sh
 
-[ -x "$bin/kcastd" ] || die "there is no $bin/kcastd: make VARIANT=release -j2"
 [ -x "$fake" ] || die "there is no $fake: make VARIANT=release $fake"
 cp -r problems/cuda/topk "$dir/topk"
 printf '//! hill\n//! takes %s\n//! compile-takes %s\n' "$ms" "$compile" >>"$dir/topk/template.cu"
-KCAST_FAKE_GPUS=$devices start kcastd kcastd --state="$dir/state" --listen=tcp://127.0.0.1:0 --devices=cuda --exec="$PWD/$fake" \
-    --compile-jobs $((13 * devices > 64 ? 64 : 13 * devices))
-pids+=("$started_pid") pool=$started_url
-start kcast-worker worker --state="$dir/worker" --listen=tcp://127.0.0.1:0
-pids+=("$started_pid") worker=$started_url
+KCAST_FAKE_GPUS=$devices start_services --devices=cuda --exec="$PWD/$fake" --compile-jobs $((13 * devices > 64 ? 64 : 13 * devices))
 all_ready() { [ "$("$bin/kcast" --pool="$pool" --no-worker --json status | grep -o '"state":"ready"' | wc -l)" -eq "$devices" ]; }
 within 60 all_ready || die "the devices do not become ready"
 ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; } # PID; processor time in hundredths of a second

@@ -15,24 +15,13 @@ cd "$(dirname "$0")/../.."
 bin=${KCAST_BIN:-build/release/bin} seconds=${1:-60} points=${2:-3}
 devices=${KCAST_SHARES_DEVICES:-cpu:1} folder=${KCAST_SHARES_FOLDER:-problems/cpu}
 problems=(${KCAST_SHARES_PROBLEMS:-softmax scan conv2d histogram}) weights=(1 1 2 4) total=8
-hill=tests/data/client/hill dir=$(mktemp -d) pids=()
-cleanup() {
-    for pid in "${pids[@]}"; do kill -9 "$pid" || :; done 2>/dev/null
-    wait 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-die() { echo "FAILED: $*"; tail -n 5 "$dir"/*.log 2>/dev/null || :; exit 1; }
-. tests/e2e/programs.sh
+hill=tests/data/client/hill
+. tests/bench/programs.sh
 
-[ -x "$bin/kcastd" ] || die "there is no $bin/kcastd: make VARIANT=release -j2"
 [ ${#problems[@]} -eq ${#weights[@]} ] || die "KCAST_SHARES_PROBLEMS has to name ${#weights[@]} problems"
 case $devices in cpu*) try_sandbox ;; *) sandbox=on ;; esac # kernels need none
 [ "$sandbox" = on ] || { echo "skipped because there can be no sandbox"; exit 77; }
-start kcastd kcastd --state="$dir/state" --listen=tcp://127.0.0.1:0 --devices="$devices"
-pids+=("$started_pid") pool=$started_url
-start kcast-worker worker --state="$dir/worker" --listen=tcp://127.0.0.1:0
-pids+=("$started_pid") worker=$started_url
+start_services --devices="$devices"
 # So many candidates of each under way that their compilations keep even the search with half of all devices waiting for more.
 count=$("$bin/kcast" --pool="$pool" --no-worker --json status | grep -o '"jobs_done":' | wc -l)
 width=()

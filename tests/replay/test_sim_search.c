@@ -1,5 +1,6 @@
 // One search of a recorded space in simulated time, step by step.
 #include "client/report/run_counts.h"
+#include "client/search/pipeline_width.h"
 #include "replay/sim_search.h"
 #include "tests/replay/sim_fixture.h"
 #include <setjmp.h>
@@ -253,21 +254,44 @@ static void what_no_pipeline_knows_is_refused_when_the_search_is_made(void **sta
     }
 }
 
-// Searches the toy space with batches of 4 and this lag.
-static struct search_outcome search_with(uint64_t lag, const char *policy, unsigned devices)
+// Searches the toy space with batches of this width.
+static struct search_outcome search_wide(struct pipeline_width width, uint64_t candidates,
+                                         const char *policy, unsigned devices)
 {
     struct fixture *f = set_up_with(devices, 8 * devices);
 
     f->config.strategy = "greedy";
     f->config.policy = policy;
     f->config.forecaster = strcmp(policy, "all") != 0 ? SIM_FORECASTER_STATIC : SIM_FORECASTER_NONE;
-    f->config.batch = f->config.wide = 4;
-    f->config.lag = lag;
-    f->config.candidates = 160;
+    f->config.batch = width.batch;
+    f->config.wide = width.wide;
+    f->config.widest = width.widest;
+    f->config.lag = width.lag;
+    f->config.candidates = candidates;
     start(f);
     struct search_outcome outcome = outcome_of(f);
     tear_down(f);
     return outcome;
+}
+
+static struct search_outcome search_with(uint64_t lag, const char *policy, unsigned devices)
+{
+    return search_wide((struct pipeline_width){.batch = 4, .wide = 4, .lag = lag}, 160, policy,
+                       devices);
+}
+
+static void assert_same(const struct search_outcome *a, const struct search_outcome *b)
+{
+    assert_int_equal(a->considered, b->considered);
+    assert_int_equal(a->measured, b->measured);
+    assert_int_equal(a->audited, b->audited);
+    assert_int_equal(a->trusted, b->trusted);
+    assert_int_equal(a->records, b->records);
+    assert_int_equal(a->missed, b->missed);
+    assert_int_equal(a->steps, b->steps);
+    for (size_t i = 0; i < a->steps; i++) {
+        assert_true(a->step[i].log2 == b->step[i].log2);
+    }
 }
 
 static void decisions_follow_from_the_lag_and_not_from_what_is_fast(void **state)
@@ -282,44 +306,19 @@ static void decisions_follow_from_the_lag_and_not_from_what_is_fast(void **state
         struct search_outcome a = search_with(lag, policy, 1), b = search_with(lag, policy, 9);
 
         assert_true(a.seconds > b.seconds);
-        assert_int_equal(a.considered, b.considered);
-        assert_int_equal(a.measured, b.measured);
-        assert_int_equal(a.audited, b.audited);
-        assert_int_equal(a.trusted, b.trusted);
-        assert_int_equal(a.records, b.records);
-        assert_int_equal(a.missed, b.missed);
-        assert_int_equal(a.steps, b.steps);
-        for (size_t j = 0; j < a.steps; j++) {
-            assert_true(a.step[j].log2 == b.step[j].log2);
-        }
+        assert_same(&a, &b);
     }
 }
 
 // The same beyond RUN_BATCHES_NARROW batches, where they become larger.
 static void decisions_of_the_widest_batches_follow_from_the_log(void **state)
 {
-    struct search_outcome outcome[2];
+    static const struct pipeline_width width = {.batch = 1, .wide = 1, .widest = 16, .lag = 8};
     (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(outcome); i++) {
-        struct fixture *f = set_up_with(i == 0 ? 1 : 9, i == 0 ? 3 : 72);
-        f->config.strategy = "greedy";
-        f->config.policy = "rank";
-        f->config.forecaster = SIM_FORECASTER_STATIC;
-        f->config.batch = f->config.wide = 1;
-        f->config.widest = 16;
-        f->config.lag = 8;
-        f->config.candidates = 180;
-        start(f);
-        outcome[i] = outcome_of(f);
-        tear_down(f);
-    }
-    assert_int_equal(outcome[0].considered, 180);
-    assert_int_equal(outcome[0].considered, outcome[1].considered);
-    assert_int_equal(outcome[0].measured, outcome[1].measured);
-    assert_int_equal(outcome[0].steps, outcome[1].steps);
-    for (size_t j = 0; j < outcome[0].steps; j++) {
-        assert_true(outcome[0].step[j].log2 == outcome[1].step[j].log2);
-    }
+    struct search_outcome a = search_wide(width, 180, "rank", 1),
+                          b = search_wide(width, 180, "rank", 9);
+    assert_int_equal(a.considered, 180);
+    assert_same(&a, &b);
 }
 
 static void a_larger_lag_keeps_more_devices_busy(void **state)

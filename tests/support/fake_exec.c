@@ -5,7 +5,8 @@
 //   compile   compile-error, compile-crash, compile-garbage, compile-lie,
 //             compile-gate PATH, compile-takes MILLISECONDS (the mean of log-normal times),
 //             pad N (an object of N more MiB)
-//   measure   log2 X, hill (the log2 speedup follows from the source's first lines of #define), verdict N, bad-control, gate PATH, crash-once PATH, orphans PATH, fds,
+//   measure   log2 X, hill (the log2 speedup follows from the source's first lines of #define),
+//             verdict N, bad-control, gate PATH, crash-once PATH, orphans PATH, fds,
 //             run-crash, run-exit N, run-hang, run-deaf, run-garbage, run-flood, run-empty,
 //             run-kill (as the kernel without memory does), run-close (its output, and stays),
 //             lie-verdict, lie-nan, lie-digest, lie-interval, lie-sandbox, takes MILLISECONDS

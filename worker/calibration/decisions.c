@@ -93,8 +93,8 @@ void decisions_add(struct decisions *decisions, double p, bool improved, double 
 }
 
 // From the newest to the oldest, until all older ones together cannot matter. Age alone does not
-// say when that is: those of the phase may be old. Incumbents stay for long, so
-// that most decisions have the phase of the one before.
+// say when that is: those of the phase may be old. Incumbents stay for long, so that most decisions
+// have the phase of the one before.
 double decisions_confidence(const struct decisions *decisions, double p, double phase)
 {
     double strength = strength_of(p), right = 0, sum = 0, square = 0;

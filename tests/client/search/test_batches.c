@@ -3,7 +3,6 @@
 #include "client/search/batches.h"
 
 #include "client/run/run.h"
-#include "client/search/pipeline.h"
 #include "common/mem.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -64,7 +64,10 @@ static void tell(const struct world *world, struct compile_times *times)
     compile_times_begin(times);
     for (size_t i = 0; i < world->count; i++) {
         const struct known *known = &world->known[i];
-        compile_times_add(times, known->candidate, known->seconds, known->position);
+        double *position = compile_times_add(times, known->candidate, known->seconds);
+        if (position) {
+            memcpy(position, known->position, sizeof(known->position));
+        }
     }
 }
 

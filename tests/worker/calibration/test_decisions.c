@@ -79,14 +79,6 @@ static void it_recovers_when_calls_are_right_again(void **state)
     assert_true(decisions_confidence(*state, 0.02, 0) > 0.95);
 }
 
-// So many that say "does not improve" in this phase, and are right.
-static void repeat_in_phase(struct decisions *decisions, int count, double phase)
-{
-    for (int i = 0; i < count; i++) {
-        decisions_add(decisions, 0.02, false, 1, phase);
-    }
-}
-
 // What is older than thousands of decisions does not count, and a copy says the same.
 static void a_copy_says_the_same(void **state)
 {
@@ -117,7 +109,9 @@ static void old_decisions_of_the_phase_count_more_than_new_ones_of_another(void 
     for (int i = 0; i < 500; i++) {
         decisions_add(*state, 0.02, i % 2, 1, 0);
     }
-    repeat_in_phase(*state, 2500, 3);
+    for (int i = 0; i < 2500; i++) {
+        decisions_add(*state, 0.02, false, 1, 3);
+    }
     for (double p = 0.02; p < 0.3; p += 0.08) {
         assert_true(decisions_confidence(*state, p, 0) < 0.92);
     }
