@@ -1,8 +1,10 @@
 // Cross-entropy and gradient in double precision, a block per row. An error of the sum relative to it
 // is an error of its logarithm that does not shrink with it, hence the 1 in the scale of the loss. The
-// scale of the gradient takes the difference p - 1 at the target as p + 1.
+// scale of the gradient takes the difference p - 1 at the target as p + 1, and has TINY: what lies
+// below the least float may be 0.
 #include <cuda_bf16.h>
 #define BLOCK 256
+#define TINY 1e-30
 //@ launch cross_entropy grid=(R) block=(BLOCK) args=(logit, target, upstream, loss, loss_scale, dlogit, dlogit_scale, V)
 
 extern "C" __global__ void cross_entropy(const __nv_bfloat16 *logit, const int *target,
@@ -31,7 +33,7 @@ extern "C" __global__ void cross_entropy(const __nv_bfloat16 *logit, const int *
     for (int i = me; i < V; i += BLOCK) {
         double p = exp((double)__bfloat162float(logit[base + i]) - most) / sum;
         dlogit[base + i] = grad * (i == hit ? p - 1 : p);
-        dlogit_scale[base + i] = fabs(grad) * (i == hit ? p + 1 : p);
+        dlogit_scale[base + i] = fabs(grad) * (i == hit ? p + 1 : p) + TINY;
     }
     if (me == 0) {
         double x = __bfloat162float(logit[base + hit]);

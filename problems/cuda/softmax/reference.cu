@@ -1,7 +1,10 @@
 //@ launch reference grid=(R) block=(256) args=(x, y, y_scale, N)
 
 // One block per row, in double precision. The scale is what errors of one unit in the arguments and
-// results of exp do to an element: y_i (1 + |x_i - m| + sum_j y_j (1 + |x_j - m|)).
+// results of exp do to an element: y_i (1 + |x_i - m| + sum_j y_j (1 + |x_j - m|)), and TINY: what
+// lies below the least float may be 0.
+#define TINY 1e-30
+
 static __device__ double reduce(double *part, double value, bool largest)
 {
     part[threadIdx.x] = value;
@@ -39,6 +42,6 @@ extern "C" __global__ void reference(const float *x, double *y, double *y_scale,
     for (int i = threadIdx.x; i < N; i += 256) {
         double d = x[row + i] - most, value = exp(d) / sum;
         y[row + i] = value;
-        y_scale[row + i] = value * (1 - d + weighted / sum);
+        y_scale[row + i] = value * (1 - d + weighted / sum) + TINY;
     }
 }

@@ -2,7 +2,8 @@
 # Composes the battery of sealed candidates from its parts (README.md):
 #   tests/cheats/cuda/compose.sh FOLDER
 # FOLDER gets NAME-PROBLEM.cu for every line of cheats.list and every problem in it, a copy of the
-# whole candidates, the refused ones, and problem/NAME with benchmark shapes of the battery's own.
+# whole candidates, the refused ones, and problem/NAME with benchmark shapes of the battery's own, or
+# as it is where it has no adapter.
 # It needs a shell and awk, no compiler, so it runs on a machine with a GPU too.
 set -eu
 out=$1
@@ -93,6 +94,11 @@ END { exit failed }' "$here/cheats.list"
 
 # Candidates that are one file, and those of tests/gpu/sealed, which are for rowsum.
 cp "$here"/whole/*.cu "$root"/tests/gpu/sealed/*.cu "$out/"
+for name in $(sed -n 's|^// problem: ||p' "$here"/whole/*.cu | sort -u); do
+    [ -d "$out/problem/$name" ] && continue
+    mkdir "$out/problem/$name"
+    cp "$root/problems/cuda/$name/problem.json" "$root/problems/cuda/$name/reference.cu" "$root/problems/cuda/$name/baseline.cu" "$out/problem/$name/"
+done
 awk -v out="$out" '
     /^=== / { if (to) close(to); to = out "/refused-" $2 ".cu"; next }
     to { print >to }' "$here/refused.list"
