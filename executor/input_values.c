@@ -8,10 +8,12 @@ static bool is_further(const struct tensor *tensor, uint64_t content)
     return content == ALSO_CONTENT && tensor->also_count > 0;
 }
 
-const struct values *input_values(const struct tensor *tensor, uint64_t case_index,
+const struct values *input_values(const struct tensor *tensor, uint64_t seed, uint64_t case_index,
                                   uint64_t content)
 {
-    return is_further(tensor, content) ? &tensor->also[case_index % tensor->also_count]
+    uint64_t count = tensor->also_count;
+
+    return is_further(tensor, content) ? &tensor->also[(seed % count + case_index % count) % count]
                                        : &tensor->values;
 }
 
@@ -26,7 +28,7 @@ bool input_values_are_further(const struct problem *problem, uint64_t content)
 }
 
 char *input_values_where(const struct problem *problem, const struct measure_case *of,
-                         uint64_t content)
+                         uint64_t seed, uint64_t content)
 {
     struct strbuf out = STRBUF_INIT;
     const char *before = " with ";
@@ -37,7 +39,7 @@ char *input_values_where(const struct problem *problem, const struct measure_cas
 
         if (is_further(tensor, content)) {
             strbuf_addf(&out, "%s%s from ", before, tensor->name);
-            values_text(input_values(tensor, of->index, content), &out);
+            values_text(input_values(tensor, seed, of->index, content), &out);
             before = ", ";
         }
     }

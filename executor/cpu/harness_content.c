@@ -70,7 +70,8 @@ void harness_content_make(struct harness *harness, const struct case_data *data,
             continue;
         }
         if (number < MEASURE_CONTENTS) {
-            inputs_fill(tensor->dtype, input_values(tensor, data->of->index, number), key,
+            inputs_fill(tensor->dtype,
+                        input_values(tensor, harness->plan->seed, data->of->index, number), key,
                         data->count[t], data->last[t], harness->content[t]);
         } else {
             input_table_fill(data->table[t], key, data->count[t], data->last[t],

@@ -45,7 +45,7 @@ static int run_reference(struct harness *harness, struct case_data *data, uint64
         runner_process_launch(&harness->runner[ARM_REFERENCE], CONTROL_CALL, data->of->shape->i,
                               data->of->shape->f, harness->reference_limit_ns, NULL);
     if (outcome != LAUNCH_DONE) {
-        char *where = input_values_where(harness->problem, data->of, number);
+        char *where = input_values_where(harness->problem, data->of, harness->plan->seed, number);
         int rc = harness_runner_failed(harness, ARM_REFERENCE, outcome, where,
                                        harness->reference_limit_ns, err);
         free(where);
@@ -68,7 +68,7 @@ static int verify_output(struct harness *harness, enum arm_index arm, const stru
     if (outcome.wrong == 0) {
         return 0;
     }
-    char *where = input_values_where(harness->problem, data->of, number);
+    char *where = input_values_where(harness->problem, data->of, harness->plan->seed, number);
     char *text =
         xasprintf("%s[%zu] is %.9g, expected %.9g, for %s; %zu of %zu elements are outside "
                   "the error bound",

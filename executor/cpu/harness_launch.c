@@ -82,7 +82,7 @@ static int wrote(struct harness *harness, enum arm_index arm, const struct case_
                  uint64_t number, const char *what, size_t t, struct err *err)
 {
     const char *name = harness->problem->tensor[t].name;
-    char *where = input_values_where(harness->problem, data->of, number);
+    char *where = input_values_where(harness->problem, data->of, harness->plan->seed, number);
     int rc = arm == ARM_CANDIDATE ? measurement_stop(harness->measurement, VERDICT_WRONG,
                                                      "it %s %s, for %s", what, name, where)
                                   : err_set(err, ERR_INVALID, "the %s is wrong: it %s %s, for %s",
@@ -190,7 +190,7 @@ int harness_launch(struct harness *harness, enum arm_index arm, struct case_data
         }
     }
     if (outcome != LAUNCH_DONE) {
-        char *where = input_values_where(harness->problem, data->of, number);
+        char *where = input_values_where(harness->problem, data->of, harness->plan->seed, number);
         rc = harness_runner_failed(harness, arm, outcome, where, harness->launch_limit_ns, err);
         free(where);
     } else {

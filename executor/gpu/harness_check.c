@@ -33,7 +33,7 @@ _Static_assert(MEASURE_CONTENTS *PROBLEM_TENSOR_MAX <= ORACLE_OUTPUTS, "all that
 int gpu_harness_stop(struct gpu_harness *harness, const struct gpu_case *data, uint64_t content,
                      enum verdict verdict, const char *subject, const char *what)
 {
-    char *where = input_values_where(harness->problem, data->of, content);
+    char *where = input_values_where(harness->problem, data->of, harness->plan->seed, content);
     int rc = measurement_stop(harness->measurement, verdict, "%s %s, for %s", subject, what, where);
 
     free(where);
@@ -55,7 +55,8 @@ static int run_alone(struct gpu_harness *harness, const struct gpu_case *data, u
             return rc;
         }
         if (failed) {
-            char *where = input_values_where(harness->problem, data->of, content);
+            char *where =
+                input_values_where(harness->problem, data->of, harness->plan->seed, content);
             rc = err_set(err, code, "the baseline %s, for %s; alone %s", what, where, why);
             free(where);
             return rc;
@@ -68,7 +69,7 @@ int gpu_harness_baseline_failed(struct gpu_harness *harness, const struct gpu_ca
                                 uint64_t content, enum verdict verdict, enum err_code code,
                                 const char *what, struct err *err)
 {
-    char *where = input_values_where(harness->problem, data->of, content);
+    char *where = input_values_where(harness->problem, data->of, harness->plan->seed, content);
     int rc = 0;
 
     if (!harness->candidate_ran) {
@@ -145,7 +146,7 @@ static int refuse_output(struct gpu_harness *harness, const struct gpu_case *dat
         (void)snprintf(values, sizeof(values), "is %.9g, expected %.9g", answer->got,
                        answer->expected);
     }
-    char *where = input_values_where(harness->problem, data->of, content);
+    char *where = input_values_where(harness->problem, data->of, harness->plan->seed, content);
     char *text =
         xasprintf("%s%s[%llu] %s%s%s; %llu of %zu elements are outside the bound of %g, "
                   "the largest error is %.3g",

@@ -321,7 +321,7 @@ int gpu_handover_run(struct gpu_harness *harness, const struct gpu_case *data, u
     harness->candidate_ran = true; // not `here`: it cannot reach what lies beside `live`
     rc = unsealed_run(&harness->handover->process, limit_ns, &why, err);
     if (rc == UNSEALED_FAILED) {
-        char *where = input_values_where(harness->problem, data->of, content);
+        char *where = input_values_where(harness->problem, data->of, harness->plan->seed, content);
         rc = stop(harness, &why, where);
         free(where);
     }

@@ -37,7 +37,7 @@ static int run(const struct input_set *set, struct gpu *gpu, const struct proble
 {
     const struct tensor *t = &problem->tensor[tensor];
     cu_pointer out = buffer->tensor;
-    const struct values *values = input_values(t, set->case_index, set->number);
+    const struct values *values = input_values(t, set->seed, set->case_index, set->number);
     int dtype = (int)t->dtype, distribution = (int)values->distribution;
     double a = values->a, b = values->b;
     uint64_t key = inputs_key(set->seed, set->case_index, set->number, tensor);

@@ -37,15 +37,32 @@ static void only_the_last_content_of_verification_is_from_further_distributions(
 
         for (uint64_t index = 0; index < CASES; index++) {
             for (uint64_t content = 0; content < LAST; content++) {
-                assert_ptr_equal(input_values(tensor, index, content), &tensor->values);
+                assert_ptr_equal(input_values(tensor, 1, index, content), &tensor->values);
             }
-            assert_ptr_equal(input_values(tensor, index, MEASURE_CONTENTS), &tensor->values);
-            assert_ptr_equal(input_values(tensor, index, UINT64_MAX), &tensor->values);
-            assert_ptr_equal(input_values(tensor, index, LAST),
-                             tensor->also_count == 0 ? &tensor->values
-                                                     : &tensor->also[index % tensor->also_count]);
+            assert_ptr_equal(input_values(tensor, 1, index, MEASURE_CONTENTS), &tensor->values);
+            assert_ptr_equal(input_values(tensor, 1, index, UINT64_MAX), &tensor->values);
+            const struct values *last = input_values(tensor, 0, index, LAST);
+            assert_ptr_equal(last, tensor->also_count == 0
+                                       ? &tensor->values
+                                       : &tensor->also[index % tensor->also_count]);
         }
     }
+}
+
+// Whatever the seed is, as many cases one after the other as there are distributions meet them all;
+// and each case meets each of them with some seed.
+static void with_which_the_first_case_begins_follows_from_the_seed(void **state)
+{
+    const struct tensor *tensor = &sample.tensor[0];
+    const struct values *first = &tensor->also[0], *second = &tensor->also[1];
+
+    (void)state;
+    assert_ptr_equal(input_values(tensor, 6, 0, LAST), first);
+    assert_ptr_equal(input_values(tensor, 7, 0, LAST), second);
+    assert_ptr_equal(input_values(tensor, UINT64_MAX, 0, LAST), second);
+    assert_ptr_equal(input_values(tensor, UINT64_MAX, 1, LAST), first);
+    assert_ptr_equal(input_values(tensor, UINT64_MAX, 2000, LAST), second);
+    assert_ptr_equal(input_values(tensor, 7, 2001, LAST), first);
 }
 
 static void a_content_is_further_when_one_of_its_inputs_is(void **state)
@@ -65,21 +82,23 @@ static void a_content_is_further_when_one_of_its_inputs_is(void **state)
 static void what_the_inputs_are_drawn_from_is_said_where_it_is_not_values(void **state)
 {
     static const struct {
-        uint64_t index, content;
+        uint64_t seed, index, content;
         const char *text;
     } rows[] = {
-        {0, 0, "N=3"},
-        {0, LAST, "N=3 with x from uniform(low=-200, high=-190), n from integers(low=7, high=7)"},
-        {1, LAST, "N=3 with x from one-hot, n from integers(low=7, high=7)"},
-        {2000, LAST,
+        {0, 0, 0, "N=3"},
+        {0, 0, LAST,
          "N=3 with x from uniform(low=-200, high=-190), n from integers(low=7, high=7)"},
-        {1, MEASURE_CONTENTS, "N=3"},
+        {0, 1, LAST, "N=3 with x from one-hot, n from integers(low=7, high=7)"},
+        {0, 2000, LAST,
+         "N=3 with x from uniform(low=-200, high=-190), n from integers(low=7, high=7)"},
+        {1, 2000, LAST, "N=3 with x from one-hot, n from integers(low=7, high=7)"},
+        {0, 1, MEASURE_CONTENTS, "N=3"},
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct measure_case of = {.index = rows[i].index, .name = (char *)(uintptr_t) "N=3"};
-        char *text = input_values_where(&sample, &of, rows[i].content);
+        char *text = input_values_where(&sample, &of, rows[i].seed, rows[i].content);
 
         assert_string_equal(text, rows[i].text);
         free(text);
@@ -90,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_last_content_of_verification_is_from_further_distributions),
+        cmocka_unit_test(with_which_the_first_case_begins_follows_from_the_seed),
         cmocka_unit_test(a_content_is_further_when_one_of_its_inputs_is),
         cmocka_unit_test(what_the_inputs_are_drawn_from_is_said_where_it_is_not_values),
     };
