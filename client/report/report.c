@@ -236,15 +236,43 @@ static void add_top(struct report *report)
     }
 }
 
-static void count_result(struct report *report, const struct result *result)
+// Results that have a control of their own; a device's control stands in every result until it is
+// renewed.
+struct controls {
+    const struct result **of; // owned
+    size_t count;
+};
+
+static bool is_same_control(const struct result *a, const struct result *b)
+{
+    return a->control->log2 == b->control->log2 && a->control->lo == b->control->lo &&
+           a->control->hi == b->control->hi && a->device && b->device &&
+           strcmp(a->device, b->device) == 0;
+}
+
+static void count_control(struct report *report, struct controls *controls,
+                          const struct result *result)
+{
+    for (size_t i = controls->count; i > 0; i--) { // most often it is the last one
+        if (is_same_control(controls->of[i - 1], result)) {
+            return;
+        }
+    }
+    controls->of = xgrow(controls->of, controls->count, sizeof(*controls->of));
+    controls->of[controls->count++] = result;
+    report->controls++;
+    report->controls_off += result->control->lo > 0 || result->control->hi < 0;
+}
+
+static void count_result(struct report *report, struct controls *controls,
+                         const struct result *result)
 {
     if (!result) {
         return;
     }
     const struct estimate *control = result->control;
     if (control && isfinite(control->lo) && isfinite(control->hi)) {
-        report->controls++;
-        report->controls_off += control->lo > 0 || control->hi < 0;
+        count_control(report, controls, result);
     }
     report->sandbox_off |= result->sandbox && strcmp(result->sandbox, "off") == 0;
 }
@@ -252,17 +280,19 @@ static void count_result(struct report *report, const struct result *result)
 static void count_fates(struct report *report)
 {
     const struct run_state *run_state = report->run_state;
+    struct controls controls = {.of = NULL};
     report->sandbox_off =
         run_state->session.sandbox && strcmp(run_state->session.sandbox, "off") == 0;
     for (size_t i = 0; i < run_state->candidate_count; i++) {
         const struct run_state_candidate *candidate = &run_state->candidate[i];
         report->fate_count[report_fate_of(candidate)] += !run_state_is_replaced(candidate);
-        count_result(report, candidate->result);
-        count_result(report, candidate->record);
+        count_result(report, &controls, candidate->result);
+        count_result(report, &controls, candidate->record);
         const struct compiled *compiled = candidate->compiled;
         report->sandbox_off |=
             compiled && compiled->sandbox && strcmp(compiled->sandbox, "off") == 0;
     }
+    free(controls.of);
 }
 
 void report_init(struct report *report, const struct run_state *run_state)

@@ -158,8 +158,8 @@ struct report {
     uint64_t top[REPORT_BEST_MAX]; // candidate numbers: the incumbent, then by measured speedup
     size_t top_count;
     uint64_t fate_count[FATE_COUNT]; // candidates by fate; the sum is run_state->candidate_count
-    uint64_t controls;               // measurements with an A/A control
-    uint64_t controls_off;           // A/A controls whose interval does not hold 0
+    uint64_t controls;               // A/A controls, of which many measurements may have one
+    uint64_t controls_off;           // of these, those whose interval does not hold 0
     bool sandbox_off;                // something was compiled or measured outside the sandbox
     struct run_counts counts;        // what became of the candidates, and what forecasts saved
 };
