@@ -1,5 +1,6 @@
 #include "problem/normalised_source.h"
 #include "problem/candidate_form.h"
+#include "problem/normalised_python.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
@@ -149,8 +150,12 @@ static void add_base64(struct strbuf *out, const char *text, size_t len)
 
 void source_normalise(struct strbuf *out, const void *source, size_t len)
 {
-    size_t code =
-        candidate_form(source, len) == FORM_CUBIN ? candidate_skip_comments(source, len) : len;
+    enum candidate_form form = candidate_form(source, len);
+    if (form == FORM_PYTHON) {
+        python_normalise(out, source, len);
+        return;
+    }
+    size_t code = form == FORM_CUBIN ? candidate_skip_comments(source, len) : len;
     struct scan scan = {.out = out, .at = source, .end = (const char *)source + code, .line = true};
 
     while (scan.at < scan.end) {

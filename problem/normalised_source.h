@@ -8,8 +8,8 @@
 #include "common/strbuf.h"
 
 // Appends the normalised source to out. Manifest lines (//@) are text and not comments. Literals
-// stay as they are, and so does a cubin in base64 but for its line ends. Never fails: text that is
-// no C becomes shorter, too.
+// stay as they are, and so does a cubin in base64 but for its line ends. Of Python, lines and their
+// indentation stay. Never fails: text that is no program becomes shorter, too.
 void source_normalise(struct strbuf *out, const void *source, size_t len);
 // The digest of the normalised source.
 struct digest source_normalised_digest(const void *source, size_t len);

@@ -2,8 +2,10 @@
 
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "problem/candidate_form.h"
 #include "problem/manifest.h"
 #include "problem/normalised_source.h"
+#include "problem/python_definitions.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -84,9 +86,17 @@ static const struct word {
     {"alloca", "memory"},
 };
 
+// Those of kernels in Python, beside the others.
+static const struct word python_words[] = {
+    {"static_range", "loops"},     {"float32", "float"}, {"float64", "double"},
+    {"float16", "half"},           {"bfloat16", "half"}, {"dot*", "matrix"},
+    {"debug_barrier", "barriers"}, {"load", "loads"},    {"inline_asm*", "assembly"},
+};
+
 struct facts {
     struct fact *fact; // room for SOURCE_FACTS_MAX
     size_t count;
+    size_t defines; // of these, definitions
 };
 
 static struct fact *find(const struct facts *facts, const char *name)
@@ -131,14 +141,20 @@ static bool matches(const struct word *word, const char *text, size_t len)
     return len == own && memcmp(text, word->text, own) == 0;
 }
 
-static const char *class_of(const char *text, size_t len)
+static const char *find_class(const struct word *list, size_t count, const char *text, size_t len)
 {
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        if (words[i].text[0] == text[0] && matches(&words[i], text, len)) {
-            return words[i].class;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].text[0] == text[0] && matches(&list[i], text, len)) {
+            return list[i].class;
         }
     }
     return NULL;
+}
+
+static const char *class_of(const char *text, size_t len, bool python)
+{
+    const char *class = find_class(words, ARRAY_LEN(words), text, len);
+    return class || !python ? class : find_class(python_words, ARRAY_LEN(python_words), text, len);
 }
 
 // FNV-1a, of few bytes.
@@ -151,7 +167,7 @@ static unsigned hash_of(const char *text, size_t len)
     return (hash ^ hash >> 16) % HASHES;
 }
 
-static void add_words(struct facts *facts, const char *text, size_t len)
+static void add_words(struct facts *facts, const char *text, size_t len, bool python)
 {
     double hashes[HASHES] = {0}, count = 0, numbers = 0;
     char name[NAME_ROOM];
@@ -160,7 +176,7 @@ static void add_words(struct facts *facts, const char *text, size_t len)
             n++;
         }
         if (is_letter(text[i])) {
-            const char *class = class_of(text + i, n);
+            const char *class = class_of(text + i, n, python);
             count++;
             hashes[hash_of(text + i, n)] += !class;
             if (class) {
@@ -181,11 +197,25 @@ static void add_words(struct facts *facts, const char *text, size_t len)
 
 // ---- definitions ----
 
+// Adds a definition, unless the name has one.
+static void add_definition(void *owner, const char *name, size_t len, long long value)
+{
+    struct facts *facts = owner;
+    char fact[NAME_ROOM];
+    if (len > DEFINE_NAME_MAX || facts->defines == DEFINE_MAX) {
+        return;
+    }
+    snprintf(fact, sizeof(fact), "define:%.*s", (int)len, name);
+    if (!find(facts, fact)) {
+        add(facts, fact, (double)value);
+        facts->defines++;
+    }
+}
+
 // Adds the definition on this line, if it is one of an integer.
 static void add_define(struct facts *facts, const char *line)
 {
     static const char begin[] = "#define ";
-    char fact[NAME_ROOM], name[DEFINE_NAME_MAX + 1];
     if (strncmp(line, begin, strlen(begin)) != 0) {
         return;
     }
@@ -194,11 +224,9 @@ static void add_define(struct facts *facts, const char *line)
     while (is_word(at[len])) {
         len++;
     }
-    if (len == 0 || len > DEFINE_NAME_MAX || at[len] != ' ') {
+    if (len == 0 || at[len] != ' ') {
         return;
     }
-    memcpy(name, at, len);
-    name[len] = '\0';
     char *end;
     errno = 0;
     long long value = strtoll(at + len + 1, &end, 0);
@@ -206,17 +234,15 @@ static void add_define(struct facts *facts, const char *line)
     while (integer && *end && strchr("uUlL", *end)) {
         end++;
     }
-    snprintf(fact, sizeof(fact), "define:%s", name);
-    if (integer && (*end == '\0' || *end == ' ') && !find(facts, fact)) {
-        add(facts, fact, (double)value);
+    if (integer && (*end == '\0' || *end == ' ')) {
+        add_definition(facts, at, len, value);
     }
 }
 
 static void add_defines(struct facts *facts, const char *text)
 {
-    size_t before = facts->count;
     char *copy = xstrdup(text), *rest = copy, *line;
-    while ((line = strsep(&rest, "\n")) && facts->count < before + DEFINE_MAX) {
+    while ((line = strsep(&rest, "\n"))) {
         add_define(facts, line);
     }
     free(copy);
@@ -271,11 +297,16 @@ size_t source_facts(const void *source, size_t len, const struct problem *proble
 {
     struct facts facts = {.fact = xcalloc(SOURCE_FACTS_MAX, sizeof(*facts.fact))};
     struct strbuf text = STRBUF_INIT;
+    bool python = candidate_form(source, len) == FORM_PYTHON;
     source_normalise(&text, source, len);
     add(&facts, "bytes", (double)text.len);
-    add_words(&facts, strbuf_text(&text), text.len);
+    add_words(&facts, strbuf_text(&text), text.len, python);
     add_launches(&facts, source, len, problem);
-    add_defines(&facts, strbuf_text(&text));
+    if (python) {
+        python_definitions(strbuf_text(&text), add_definition, &facts);
+    } else {
+        add_defines(&facts, strbuf_text(&text));
+    }
     strbuf_release(&text);
     *ret = facts.fact;
     return facts.count;

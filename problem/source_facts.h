@@ -18,7 +18,8 @@
 //   word:CLASS             how many words belong to a class, such as loops, atomics, vectors
 //   hash:0 … hash:15       how many other words have this hash: programs that differ in their words
 //                          differ in these
-//   define:NAME            the integer of a line "#define NAME 123"; the first of a name counts
+//   define:NAME            the integer of a line "#define NAME 123", in Python of "NAME = 123" or of
+//                          an argument, a default or a key of that name; the first of a name counts
 //   launch:FACT            of a CUDA source and its problem, for the first benchmark case: launches,
 //                          blocks and threads (sums over the launches), block_x, block_y, block_z,
 //                          grid_x, grid_y, grid_z, smem (of the first launch). problem may be NULL.

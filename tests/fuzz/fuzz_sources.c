@@ -59,9 +59,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         abort();
     }
     // Normalising may leave a stray backslash in front of a line end, which the next pass joins,
-    // and may bring together what then looks like a cubin, whose text is another kind of text.
-    bool same_kind = (candidate_form(text, strlen(text)) == FORM_CUBIN) ==
-                     (candidate_form(strbuf_text(&once), once.len) == FORM_CUBIN);
+    // and may bring together what then looks like a cubin or Python, which are other kinds of text.
+    enum candidate_form before = candidate_form(text, strlen(text));
+    enum candidate_form after = candidate_form(strbuf_text(&once), once.len);
+    bool same_kind = (before == FORM_CUBIN) == (after == FORM_CUBIN) &&
+                     (before == FORM_PYTHON) == (after == FORM_PYTHON);
     if (!strchr(text, '\\') && same_kind &&
         (once.len != twice.len || memcmp(strbuf_text(&once), strbuf_text(&twice), once.len) != 0)) {
         abort();

@@ -56,6 +56,42 @@ static void words_and_definitions_are_counted(void **state)
     assert_true(isnan(fact_of(source, NULL, "launch:threads")));
 }
 
+static void words_and_definitions_of_python_are_counted(void **state)
+{
+    static const char source[] =
+        "import triton\nimport triton.language as tl\n"
+        "DEPTH = 0x40  # DEPTH = 8\nROWS: int = 3\nNAME = DEPTH\nHALF = 0.5\nWIDE = 4 * DEPTH\n"
+        "@triton.autotune([triton.Config({\"BLOCK_M\": 128, 'BLOCK_N': 64}, num_stages=3)], "
+        "key=['M'])\n"
+        "@triton.jit\ndef rows(x, n, BLOCK: tl.constexpr = 256, EVEN: tl.constexpr = True):\n"
+        "    a, b, c = 1, -2, n\n    for i in range(0, n, BLOCK):\n        a = 7\n"
+        "        v = tl.dot(tl.load(x + i // 8, mask=i < n, other=0), v)  # tl.dot\n"
+        "def f(x, n):\n    p, q = (5, 6)\n    if p == 9:\n        n <= 4\n"
+        "    rows[(n // 2,)](x, n, num_warps=4 if n > 2 else 8, s='t=3', maxnreg=1_000)\n";
+    static const struct {
+        const char *name;
+        double value;
+    } rows[] = {
+        {"define:DEPTH", 64},    {"define:ROWS", 3},       {"define:BLOCK_M", 128},
+        {"define:BLOCK_N", 64},  {"define:num_stages", 3}, {"define:BLOCK", 256},
+        {"define:a", 1},         {"define:b", -2},         {"define:p", 5},
+        {"define:q", 6},         {"define:other", 0},      {"define:num_warps", 4},
+        {"word:loops", 1},       {"word:matrix", 1},       {"word:loads", 1},
+        {"word:branches", 2},    {"define:NAME", NAN},     {"define:HALF", NAN},
+        {"define:WIDE", NAN},    {"define:c", NAN},        {"define:t", NAN},
+        {"define:maxnreg", NAN}, {"define:EVEN", NAN},     {"define:constexpr", NAN},
+        {"define:n", NAN},       {"define:s", NAN},        {"define:int", NAN},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        double value = fact_of(source, NULL, rows[i].name);
+        if (isnan(rows[i].value) ? !isnan(value) : value != rows[i].value) {
+            fail_msg("%s is %g instead of %g", rows[i].name, value, rows[i].value);
+        }
+    }
+    assert_true(isnan(fact_of("float dot(float a);", NULL, "word:matrix")));
+}
+
 static void blanks_and_comments_change_nothing(void **state)
 {
     static const char *const pair[] = {"#define N 4\nint f(int a) { return a+1; }",
@@ -144,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_and_definitions_are_counted),
+        cmocka_unit_test(words_and_definitions_of_python_are_counted),
         cmocka_unit_test(blanks_and_comments_change_nothing),
         cmocka_unit_test(other_words_are_told_apart),
         cmocka_unit_test(a_launch_is_evaluated_for_the_first_benchmark_case),
