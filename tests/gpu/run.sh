@@ -2,7 +2,8 @@
 # Everything that needs a GPU, in one call, from a bundle:
 #   tests/gpu/run.sh build/kernelcast.tar.xz [STEP…]
 # Steps: probe problems battery recorded faults bench stream agree search (default: these), originals (replay against the original in its own
-# process; tests/gpu/originals.py has its variables) and pool, whose parts and their times are chosen by the variables at the top of
+# process; tests/gpu/originals.py has its variables), routing (forecasts of Triton kernels before they are compiled; variables in
+# tests/gpu/routing.sh) and pool, whose parts and their times are chosen by the variables at the top of
 # tests/gpu/pool.sh. KCAST_DEVICES: of the daemon, default cuda, all GPUs. KCAST_STREAM: problems of the step
 # stream. KCAST_AGREE: agree.txt of another time, to compare with. KCAST_SEED: of the battery's order, to see a run again. Keeps logs,
 # reports and run files in $OUT, or in build/gpu when that is not set. Prints a short table last.
@@ -92,6 +93,10 @@ for name in "$@"; do
         stop
         step recorded tests/gpu/recorded.sh "$bin" "$work" "$KCAST_PROBLEMS"
         cp "$work/recorded/kcastd.log" "$out/recorded-kcastd.log"
+        start_daemon ;;
+    routing) # has a daemon of its own
+        stop
+        step routing tests/gpu/routing.sh "$bin" "$work" "$KCAST_PROBLEMS"
         start_daemon ;;
     originals) # needs the GPU for itself
         stop
