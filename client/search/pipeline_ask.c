@@ -13,6 +13,7 @@
 #include "client/search/pipeline_state.h"
 
 #include "common/mem.h"
+#include "problem/candidate_form.h"
 #include "problem/normalised_source.h"
 #include <ctype.h>
 #include <math.h>
@@ -322,6 +323,18 @@ int pipeline_ask(struct pipeline *p, uint64_t batch, const struct plan *plan, st
 
 // ---- the log ----
 
+// How many characters begin the comment here that is none of a manifest; 0: none begins here.
+static size_t begins_comment(const struct bytes *source, size_t at)
+{
+    const char *text = (const char *)source->data;
+    if (at + 1 < source->len && text[at] == '#') {
+        return candidate_form(text, source->len) == FORM_PYTHON;
+    }
+    bool comment = at + 2 < source->len && text[at] == '/' &&
+                   (text[at + 1] == '/' || text[at + 1] == '*') && text[at + 2] != '@';
+    return comment ? 2 : 0;
+}
+
 // The name of a candidate, malloc'd: the comment that its source begins with, or "proposal 12".
 static char *name_of(uint64_t id, const struct bytes *source)
 {
@@ -330,11 +343,10 @@ static char *name_of(uint64_t id, const struct bytes *source)
         at++;
     }
     char comment[NAME_MAX_LEN + 1];
-    if (at + 2 < source->len && source->data[at] == '/' &&
-        (source->data[at + 1] == '/' || source->data[at + 1] == '*') &&
-        source->data[at + 2] != '@') {
-        for (at += 2; at < source->len && source->data[at] != '\n' && source->data[at] != '*' &&
-                      len < NAME_MAX_LEN;
+    size_t begin = begins_comment(source, at);
+    if (begin > 0) {
+        for (at += begin; at < source->len && source->data[at] != '\n' && source->data[at] != '*' &&
+                          len < NAME_MAX_LEN;
              at++) {
             unsigned char c = source->data[at];
             comment[len] = c > ' ' && c < 127 ? (char)c : ' ';

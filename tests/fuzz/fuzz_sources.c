@@ -37,6 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     char *text = xstrndup((const char *)data, len), *source[8];
     const struct answer_wanted wanted = {
         .launches = len % 3 == 0,
+        .python = len % 7 == 0,
         .entry = len % 3 == 1 ? "run" : NULL,
         .program = len % 5 == 0 ? program : NULL,
         .program_len = strlen(program),
@@ -45,9 +46,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
     for (size_t i = 0; i < count; i++) {
         // Edits add at most what is written in the answer to what the program has.
-        if (strlen(source[i]) > len + strlen(program) + 1 || !strchr(source[i], '{') ||
-            (wanted.launches && !strstr(source[i], "launch")) ||
-            (wanted.entry && !strstr(source[i], wanted.entry))) {
+        if (strlen(source[i]) > len + strlen(program) + 1 ||
+            (wanted.python
+                 ? candidate_form(source[i], strlen(source[i])) != FORM_PYTHON
+                 : !strchr(source[i], '{') || (wanted.launches && !strstr(source[i], "launch")) ||
+                       (wanted.entry && !strstr(source[i], wanted.entry)))) {
             abort();
         }
         free(source[i]);

@@ -2,6 +2,7 @@
 
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "problem/candidate_form.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,11 +173,12 @@ out:
 }
 
 // A comment that is no line of a manifest or a template.
-static bool is_comment(struct line line)
+static bool is_comment(struct line line, bool python)
 {
     line = trim(line, true);
-    return line.len >= 2 && line.at[0] == '/' && line.at[1] == '/' &&
-           (line.len == 2 || line.at[2] != '@');
+    return python ? line.len >= 1 && line.at[0] == '#'
+                  : line.len >= 2 && line.at[0] == '/' && line.at[1] == '/' &&
+                        (line.len == 2 || line.at[2] != '@');
 }
 
 // Puts the comment that the block begins with before the program, in place of the program's own.
@@ -184,10 +186,11 @@ static void set_comment(char **program, const struct lines *block, size_t before
 {
     struct strbuf out = STRBUF_INIT;
     struct lines lines = split(*program, strlen(*program));
-    size_t own = lines.count > 0 && is_comment(lines.line[0]);
+    bool python = candidate_form(*program, strlen(*program)) == FORM_PYTHON;
+    size_t own = lines.count > 0 && is_comment(lines.line[0], python);
 
     for (size_t i = 0; i < before; i++) {
-        if (is_comment(block->line[i])) {
+        if (is_comment(block->line[i], python)) {
             strbuf_add(&out, block->line[i].at, block->line[i].len);
             strbuf_adds(&out, "\n");
         }

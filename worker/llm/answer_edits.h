@@ -16,7 +16,7 @@ bool answer_edits_are(const char *text, size_t len);
 
 // Makes the edits of a block in their order. The searched lines have to occur once in the program
 // as it is then; blanks at the ends of lines do not count, and where nothing is found so, those at
-// their beginnings do not count either. Lines `//` before the first edit become the program's first
+// their beginnings do not count either. Comments before the first edit become the program's first
 // comment, in place of one that it begins with. *ret is malloc'd. ERR_INVALID says which edit
 // cannot be made and why; ERR_LIMIT when the program grows beyond max bytes, or there are more than
 // ANSWER_EDITS_MAX edits.

@@ -2,6 +2,7 @@
 
 #include "common/mem.h"
 #include "common/strbuf.h"
+#include "problem/candidate_form.h"
 #include "worker/llm/answer_edits.h"
 #include "worker/llm/json_find.h"
 #include <ctype.h>
@@ -110,11 +111,48 @@ static bool has_launch(const char *text)
     return false;
 }
 
+// Whether a line of a program in Python defines this: "def", "class" and a name.
+static bool python_defines(const char *source, const char *kind, const char *name)
+{
+    size_t kind_len = strlen(kind), len = strlen(name);
+
+    for (const char *line = source; *line != '\0';) {
+        const char *at = line + kind_len;
+
+        if (strncmp(line, kind, kind_len) == 0 && *at == ' ') {
+            at += strspn(at, " ");
+            if (strncmp(at, name, len) == 0 && !is_word(at[len])) {
+                return true;
+            }
+        }
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    return false;
+}
+
+static int check_python(const struct answer_wanted *wanted, const char *source, struct err *why)
+{
+    if (candidate_form(source, strlen(source)) != FORM_PYTHON) {
+        return err_set(why, ERR_INVALID, "a block is no program in Python");
+    }
+    if (wanted->entry && !python_defines(source, "def", wanted->entry) &&
+        !python_defines(source, "def", "custom_kernel") &&
+        !python_defines(source, "class", "ModelNew")) {
+        return err_set(why, ERR_INVALID, "a block defines neither %s nor custom_kernel or ModelNew",
+                       wanted->entry);
+    }
+    return 0;
+}
+
 // ERR_INVALID says what the program lacks.
 static int check(const struct answer_wanted *wanted, const char *source, struct err *why)
 {
     if (strlen(source) > ANSWER_SOURCE_MAX) {
         return err_set(why, ERR_INVALID, "a program has more than %zu bytes", ANSWER_SOURCE_MAX);
+    }
+    if (wanted->python) {
+        return check_python(wanted, source, why);
     }
     if (!strchr(source, '{')) {
         return err_set(why, ERR_INVALID, "a block is no program");

@@ -15,6 +15,7 @@
 // What a candidate must be.
 struct answer_wanted {
     bool launches;     // it is sealed: it has a //@ launch line and a kernel
+    bool python;       // it is Python and defines `entry`, custom_kernel or ModelNew
     const char *entry; // it defines this function; NULL: it need not
     // The program that edits (worker/llm/answer_edits.h) begin from; NULL: there are no edits.
     const char *program;

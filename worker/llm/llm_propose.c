@@ -2,6 +2,7 @@
 // program. Its answer is cached under everything that was asked and the endpoint that answered, so
 // that a search that was killed and started again gets the same candidates and pays once.
 #include "common/mem.h"
+#include "problem/candidate_form.h"
 #include "worker/llm/answer.h"
 #include "worker/llm/answer_sources.h"
 #include "worker/llm/llm_state.h"
@@ -93,27 +94,46 @@ static bool take_answer(struct llm_question *question, const struct llm_question
     return true;
 }
 
-// The function that a problem's candidates define, malloc'd; NULL when the problem does not say.
-static char *entry_of(const struct bytes *problem_json)
+// A text of problem.json, malloc'd; NULL when the problem does not say.
+static char *text_of_problem(const struct bytes *problem_json, const char *name)
 {
     json_t *root = json_loadb((const char *)problem_json->data, problem_json->len, 0, NULL);
-    const char *entry = json_string_value(json_object_get(root, "entry"));
+    const char *entry = json_string_value(json_object_get(root, name));
     char *ret = entry ? xstrdup(entry) : NULL;
 
     json_decref(root);
     return ret;
 }
 
+// The program that a new one starts from.
+static const struct bytes *begin_of(const struct propose_request *request)
+{
+    return request->parent ? &request->parent->source : &request->context->baseline;
+}
+
+// What starts from a program in Python is Python, too.
+static enum prompt_language language_of(const struct propose_request *request)
+{
+    const struct bytes *program = begin_of(request);
+    const char *language = request->context->language;
+
+    if (!language || strcmp(language, "C") == 0) {
+        return PROMPT_C;
+    }
+    return candidate_form((const char *)program->data, program->len) == FORM_PYTHON ? PROMPT_PYTHON
+                                                                                    : PROMPT_CUDA;
+}
+
 // What a candidate must be. The caller frees what is returned after using *ret.
 static char *describe_wanted(const struct propose_request *request, struct answer_wanted *ret)
 {
-    const struct bytes *program =
-        request->parent ? &request->parent->source : &request->context->baseline;
-    const char *language = request->context->language;
-    bool c = !language || strcmp(language, "C") == 0;
-    char *entry = c ? entry_of(&request->context->problem_json) : NULL;
+    const struct bytes *program = begin_of(request);
+    enum prompt_language language = language_of(request);
+    const char *name = language == PROMPT_C ? "entry" : language == PROMPT_PYTHON ? "name" : NULL;
+    char *entry = name ? text_of_problem(&request->context->problem_json, name) : NULL;
 
-    *ret = (struct answer_wanted){.launches = !c,
+    *ret = (struct answer_wanted){.launches = language == PROMPT_CUDA,
+                                  .python = language == PROMPT_PYTHON,
                                   .entry = entry,
                                   .program = (const char *)program->data,
                                   .program_len = program->len};
@@ -210,9 +230,8 @@ void llm_propose(struct llm *llm, struct propose_request *request_take,
     self->owner = owner;
     message_init(&propose_reply_message, &self->reply);
     self->reply.cost = self->reply.seconds = 0;
-    const char *language = self->request.context->language;
     struct strbuf rules = STRBUF_INIT;
-    prompt_propose_rules(&rules, language ? language : "C");
+    prompt_propose_rules(&rules, language_of(&self->request));
     self->rules = strbuf_detach(&rules);
     *question = (struct llm_question){
         .llm = llm,

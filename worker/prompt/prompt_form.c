@@ -62,6 +62,29 @@ const char prompt_form_cuda[] =
     "rejected; __device__ variables are reset before every run, so that nothing is kept. Every "
     "shape must come out right: odd, prime and tiny ones are drawn afresh.\n";
 
+const char prompt_form_python[] =
+    "A candidate is one file of Python with PyTorch and Triton, at most 1 MiB. It defines a "
+    "function with the name of the problem (\"name\" of problem.json), whose parameters are names "
+    "of tensors and params of problem.json, any of them in any order; or, where the program that "
+    "you start from has that instead, custom_kernel(data), data being a tuple of all tensors in "
+    "order and then the f64 params, or class ModelNew. Tensors are contiguous torch tensors on "
+    "the GPU, int params int, f64 params float. Out tensors are written where they are among the "
+    "parameters, or else returned in the order of problem.json.\n"
+    "It is not run beside the clock. For each shape it is called four times; what the fourth call "
+    "launches (Triton's kernels, PyTorch's operations, cuBLAS, copies and fills) is recorded, and "
+    "the recording is verified and timed on inputs that the program has never seen. So only "
+    "what the GPU does counts, not what Python takes to launch it, and nothing may depend on "
+    "values: no .item(), no branch on a tensor, no synchronize, no print of a tensor, nothing "
+    "kept from one call to the next but what does not depend on inputs. Branches on shapes and "
+    "params are fine.\n"
+    "Kernels are functions under @triton.jit; @triton.autotune is allowed, but every "
+    "configuration is compiled for every shape, and processor time for that is limited to some "
+    "ten seconds: choose few, or better choose by the shape. Masks keep loads and stores inside "
+    "of the tensors. Tensors are row-major, dense, and do not overlap; they begin at multiples of "
+    "4096 bytes, rows only where their length makes them. Outputs hold poison before the call; "
+    "writes outside of tensors are found. Every shape must come out right: odd, prime and tiny "
+    "ones are drawn afresh, and sizes of blocks are powers of two.\n";
+
 const char prompt_example_c[] =
     "// eight accumulators\n"
     "void row_sum(const float *x, float *y, int64_t rows, int64_t cols, double a)\n"
@@ -183,3 +206,25 @@ const char prompt_example_cuda[] =
     "        y[blockIdx.x] = a * sum;\n"
     "    }\n"
     "}\n";
+
+const char prompt_example_python[] =
+    "# four rows for each program, their columns in steps\n"
+    "import triton\n"
+    "import triton.language as tl\n"
+    "\n"
+    "\n"
+    "@triton.jit\n"
+    "def sum_rows(x, y, rows, cols, a, ROWS: tl.constexpr, COLS: tl.constexpr):\n"
+    "    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)\n"
+    "    at = r.to(tl.int64)[:, None] * cols\n"
+    "    part = tl.zeros((ROWS, COLS), tl.float32)\n"
+    "    for first in range(0, cols, COLS):\n"
+    "        c = first + tl.arange(0, COLS)\n"
+    "        inside = (r[:, None] < rows) & (c[None, :] < cols)\n"
+    "        part += tl.load(x + at + c[None, :], mask=inside, other=0.0)\n"
+    "    tl.store(y + r, a * tl.sum(part, 1), mask=r < rows)\n"
+    "\n"
+    "\n"
+    "def row_sum(x, y, rows, cols, a):\n"
+    "    step = min(512, triton.next_power_of_2(cols))\n"
+    "    sum_rows[(triton.cdiv(rows, 4),)](x, y, rows, cols, a, ROWS=4, COLS=step, num_warps=4)\n";

@@ -6,7 +6,7 @@
 
 // The worked files are for this operation: y[r] = a times the sum of row r of x, a rows x cols
 // matrix of float.
-extern const char prompt_form_c[], prompt_form_cuda[];
-extern const char prompt_example_c[], prompt_example_cuda[];
+extern const char prompt_form_c[], prompt_form_cuda[], prompt_form_python[];
+extern const char prompt_example_c[], prompt_example_cuda[], prompt_example_python[];
 
 #endif

@@ -11,9 +11,15 @@
 
 #define WORDS_MAX ((size_t)16 << 10) // bytes of what a compiler or a check says
 
-void prompt_propose_rules(struct strbuf *out, const char *language)
+void prompt_propose_rules(struct strbuf *out, enum prompt_language language)
 {
-    bool c = strcmp(language, "C") == 0;
+    static const struct {
+        const char *form, *example, *comment;
+    } of[] = {
+        [PROMPT_C] = {prompt_form_c, prompt_example_c, "//"},
+        [PROMPT_CUDA] = {prompt_form_cuda, prompt_example_cuda, "//"},
+        [PROMPT_PYTHON] = {prompt_form_python, prompt_example_python, "#"},
+    };
 
     strbuf_adds(out,
                 "You write programs that compute what a baseline computes, faster.\n"
@@ -22,11 +28,11 @@ void prompt_propose_rules(struct strbuf *out, const char *language)
                 "shape count nothing. Shapes other than the ones named are tested, too, and beside "
                 "inputs from \"values\" of problem.json, on which programs are timed, inputs from "
                 "each of the distributions under \"also\".\n\n");
-    strbuf_adds(out, c ? prompt_form_c : prompt_form_cuda);
+    strbuf_adds(out, of[language].form);
     strbuf_adds(out,
                 "\nA whole file, for y[r] = a times the sum of row r of x (tensors x, y; params "
                 "rows, cols, a):\n```\n");
-    strbuf_adds(out, c ? prompt_example_c : prompt_example_cuda);
+    strbuf_adds(out, of[language].example);
     strbuf_addf(
         out,
         "```\n\n"
@@ -35,7 +41,7 @@ void prompt_propose_rules(struct strbuf *out, const char *language)
         "programs, each in a block of its own between ``` lines. A block is either a whole file, "
         "or edits of the program that you start from:\n"
         "```\n"
-        "// what is different\n" PROMPT_EDIT_SEARCH "\n"
+        "%s what is different\n" PROMPT_EDIT_SEARCH "\n"
         "lines of that program exactly as they stand there, enough of them to occur "
         "once\n" PROMPT_EDIT_DIVIDE "\n"
         "the lines that replace them\n" PROMPT_EDIT_REPLACE "\n"
@@ -45,7 +51,8 @@ void prompt_propose_rules(struct strbuf *out, const char *language)
         "from the program you start from: notes are kept under these words. Nothing else stands "
         "between ``` lines. Make the programs really different from each other and from what has "
         "been tried: another algorithm, memory layout, tiling, vector width, amount of work for "
-        "each thread. Do not give an unchanged program back.\n\n");
+        "each thread. Do not give an unchanged program back.\n\n",
+        of[language].comment);
     prompt_quote_rule(out);
 }
 

@@ -15,8 +15,11 @@
 
 // All functions append to out.
 
-// The rules of proposing, for a language ("C", "CUDA C++").
-void prompt_propose_rules(struct strbuf *out, const char *language);
+// What a new candidate is written in.
+enum prompt_language { PROMPT_C, PROMPT_CUDA, PROMPT_PYTHON };
+
+// The rules of proposing.
+void prompt_propose_rules(struct strbuf *out, enum prompt_language language);
 // What is known of the search, as for forecasts, and what its changes came to.
 void prompt_propose_search(struct strbuf *out, const struct propose_request *request);
 // The candidate to start from, others to take ideas from, and the question.

@@ -131,6 +131,29 @@ static void programs_propose_and_are_told_what_became_of_it(void **state)
     free(program);
 }
 
+// Python in which // divides: what differs behind it differs. The first comment is the name.
+static void candidates_in_python_are_told_apart(void **state)
+{
+    struct fixture *f = *state;
+    char *program =
+        script(f, "python",
+               "read -r line\ndraw=${line#*\\\"draw\\\":} draw=${draw%%,*}\n"
+               "printf '{\"source\":\"# way %s\\\\ndef f(x):\\\\n x // %s\\\\n\"}\\n' 1 "
+               "$draw\n");
+    char *path = run_path(f, "python"), *names = xasprintf("exec:%s", program);
+    struct kcast_result outcome = run(f, NULL, path, names, "10m");
+    struct run_state run_state;
+
+    load(&run_state, path);
+    assert_int_equal(run_state.candidate_count, 40);
+    assert_string_equal(run_state.candidate[39].proposed.name, "way 1");
+    run_state_release(&run_state);
+    clear(&outcome);
+    free(names);
+    free(path);
+    free(program);
+}
+
 static void a_program_that_fails_is_one_sentence(void **state)
 {
     struct fixture *f = *state;
@@ -463,6 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_propose_and_are_told_what_became_of_it),
+        cmocka_unit_test(candidates_in_python_are_told_apart),
         cmocka_unit_test(a_program_that_fails_is_one_sentence),
         cmocka_unit_test(proposing_the_same_again_ends_the_search_in_order),
         cmocka_unit_test(killed_at_any_event_it_goes_on_without_asking_again),

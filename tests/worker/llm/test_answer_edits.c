@@ -60,6 +60,22 @@ static void edits_are_made_in_their_order(void **state)
     }
 }
 
+// The comment of a program in Python begins with #; // divides.
+static void the_first_comment_is_of_the_programs_language(void **state)
+{
+    static const char python[] = "# first words\nimport a\ndef f(x):\n    return x // 2\n";
+    static const char text[] = "# other words\n" EDIT("    return x // 2\n", "    return x // 4\n");
+    struct err err = ERR_INIT;
+    char *got = NULL;
+
+    (void)state;
+    if (answer_edits_apply(&got, python, strlen(python), text, strlen(text), 10000, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+    assert_string_equal(got, "# other words\nimport a\ndef f(x):\n    return x // 4\n");
+    free(got);
+}
+
 static void what_cannot_be_done_is_said(void **state)
 {
     static const struct {
@@ -103,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_are_made_in_their_order),
+        cmocka_unit_test(the_first_comment_is_of_the_programs_language),
         cmocka_unit_test(what_cannot_be_done_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

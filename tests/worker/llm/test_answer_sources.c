@@ -153,6 +153,34 @@ static void sealed_candidates_have_a_launch(void **state)
                         "a block has no //@ launch line and kernel");
 }
 
+static void candidates_in_python_define_one_of_three(void **state)
+{
+    static const struct answer_wanted want = {.python = true, .entry = "rows"};
+    static const struct {
+        const char *block, *why; // NULL: it is one
+    } row[] = {
+        {"import triton\ndef rows(x, y):\n    pass\n", NULL},
+        {"import triton\ndef  rows (x, y):\n    pass\n", NULL},
+        {"def custom_kernel(data):\n    return data[0]\n", NULL},
+        {"import torch\nclass ModelNew(torch.nn.Module):\n    pass\n", NULL},
+        {"import triton\ndef rows2(x, y):\n    def rows(x): pass\n",
+         "a block defines neither rows nor custom_kernel or ModelNew"},
+        {"# def rows(x):\nimport torch\n",
+         "a block defines neither rows nor custom_kernel or ModelNew"},
+        {"pip install triton\n", "a block is no program in Python"},
+        {"//@ launch rows grid=(1)\n__global__ void rows() {}\n",
+         "a block is no program in Python"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        char text[256];
+
+        snprintf(text, sizeof(text), "```python\n%s```", row[i].block);
+        assert_string_equal(find_one(&want, text), row[i].why ? row[i].why : row[i].block);
+    }
+}
+
 static void edits_begin_from_the_program(void **state)
 {
     static const char program[] = "void run() { a(); }\nint x;\n";
@@ -185,6 +213,7 @@ int main(void)
         cmocka_unit_test(what_was_thought_holds_no_candidates),
         cmocka_unit_test(candidates_define_the_entry),
         cmocka_unit_test(sealed_candidates_have_a_launch),
+        cmocka_unit_test(candidates_in_python_define_one_of_three),
         cmocka_unit_test(edits_begin_from_the_program),
     };
 

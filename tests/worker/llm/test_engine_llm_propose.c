@@ -98,6 +98,25 @@ static void a_parent_that_failed_comes_with_what_is_wrong(void **state)
     message_clear(&propose_reply_message, &reply);
 }
 
+static void a_parent_in_python_is_gone_on_with_in_python(void **state)
+{
+    static const char parent[] = "import triton\ndef axpy(x, y):\n    f(x // 2)\n";
+    struct fixture *f = *state;
+
+    f->content =
+        "```python\\n# more\\n<<<<<<< SEARCH\\n    f(x // 2)\\n=======\\n    f(x // 4)\\n"
+        ">>>>>>> REPLACE\\n```\\n```\\n//@ launch a grid=(1)\\n__global__ void a() {}\\n```";
+    struct propose_reply reply = propose(f, parent, NULL, 1);
+    assert_non_null(strstr(f->last_body, "@triton.jit"));
+    assert_null(strstr(f->last_body, "NVRTC"));
+    assert_int_equal(reply.proposals_count, 1);
+    assert_int_equal(reply.proposals[0].source.len, strlen(parent) + strlen("# more\n"));
+    assert_memory_equal(reply.proposals[0].source.data,
+                        "# more\nimport triton\ndef axpy(x, y):\n    f(x // 4)\n",
+                        reply.proposals[0].source.len);
+    message_clear(&propose_reply_message, &reply);
+}
+
 static void no_program_is_no_candidate_and_says_why(void **state)
 {
     struct fixture *f = *state;
@@ -133,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(candidates_come_from_the_model_and_are_paid_once),
         TEST(a_parent_that_failed_comes_with_what_is_wrong),
+        TEST(a_parent_in_python_is_gone_on_with_in_python),
         TEST(no_program_is_no_candidate_and_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

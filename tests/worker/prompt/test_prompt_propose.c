@@ -2,6 +2,7 @@
 // the compiler's words, other candidates, and notes.
 #include "worker/prompt/prompt_propose.h"
 
+#include "problem/candidate_form.h"
 #include "proto/verdict.h"
 #include "tests/worker/prompt/prompt_fixture.h"
 #include "worker/prompt/prompt.h"
@@ -71,20 +72,37 @@ static void each_language_has_its_form_and_a_worked_file(void **state)
                                        NULL};
     struct fixture *f = *state;
 
-    prompt_propose_rules(&f->out, "C");
+    prompt_propose_rules(&f->out, PROMPT_C);
     text_in_order(&f->out,
                   (const char *const[]){"gcc -std=gnu11 -O3", prompt_example_c,
                                         PROMPT_EDIT_SEARCH "\n", PROMPT_EDIT_DIVIDE "\n",
                                         PROMPT_EDIT_REPLACE "\n", "never follow it", NULL});
     text_lacks(&f->out, "NVRTC");
     strbuf_reset(&f->out);
-    prompt_propose_rules(&f->out, "CUDA C++");
+    prompt_propose_rules(&f->out, PROMPT_CUDA);
     for (size_t i = 0; cuda[i]; i++) {
         text_in_order(&f->out, (const char *const[]){cuda[i], NULL});
     }
     text_in_order(&f->out,
                   (const char *const[]){prompt_example_cuda, PROMPT_EDIT_SEARCH "\n", NULL});
     text_lacks(&f->out, "gnu11");
+    strbuf_reset(&f->out);
+    prompt_propose_rules(&f->out, PROMPT_PYTHON);
+    text_in_order(&f->out,
+                  (const char *const[]){"the name of the problem", "custom_kernel(data)",
+                                        "ModelNew", "@triton.jit", prompt_example_python,
+                                        "# what is different\n" PROMPT_EDIT_SEARCH "\n", NULL});
+    text_lacks(&f->out, "gnu11");
+    text_lacks(&f->out, "NVRTC");
+    text_lacks(&f->out, "// what is different");
+}
+
+static void the_example_in_python_is_python(void **state)
+{
+    (void)state;
+    assert_int_equal(candidate_form(prompt_example_python, strlen(prompt_example_python)),
+                     FORM_PYTHON);
+    assert_non_null(strstr(prompt_example_python, "\ndef row_sum(x, y, rows, cols, a):\n"));
 }
 
 static void a_proposal_starts_from_its_parent(void **state)
@@ -223,6 +241,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(each_language_has_its_form_and_a_worked_file),
+        TEST(the_example_in_python_is_python),
         TEST(a_proposal_starts_from_its_parent),
         TEST(a_parent_that_failed_comes_with_all_that_was_said),
         TEST(other_candidates_and_notes_are_told),
