@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char program[] = "// a\n//@ launch k grid=(1)\n__global__ void run(int n)\n{\n}\n";
+static const char program[] =
+    "// a\n//@ launch k grid=(1)\n__global__ void run(int n)\n{\n    n++;\n}\n";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -45,8 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     size_t count = answer_sources(&wanted, text, len % 2 == 0, source, 8, NULL);
 
     for (size_t i = 0; i < count; i++) {
-        // Edits add at most what is written in the answer to what the program has.
-        if (strlen(source[i]) > len + strlen(program) + 1 ||
+        if (strlen(source[i]) > ANSWER_SOURCE_MAX ||
             (wanted.python
                  ? candidate_form(source[i], strlen(source[i])) != FORM_PYTHON
                  : !strchr(source[i], '{') || (wanted.launches && !strstr(source[i], "launch")) ||

@@ -125,6 +125,55 @@ static void add_lines(struct strbuf *out, const struct lines *lines, size_t firs
     }
 }
 
+static struct line indent_of(struct line line)
+{
+    size_t len = 0;
+
+    while (len < line.len && is_blank(line.at[len])) {
+        len++;
+    }
+    return (struct line){.at = line.at, .len = len};
+}
+
+// The first line that is not empty; `end` when there is none.
+static size_t first_words(const struct lines *lines, size_t first, size_t end)
+{
+    while (first < end && trim(lines->line[first], true).len == 0) {
+        first++;
+    }
+    return first;
+}
+
+// The blanks that the edit leaves out at the beginning of its lines, which have them in the
+// program: none unless what is put in place is written as what is searched is.
+static struct line left_out(const struct line *found, const struct lines *block,
+                            struct range search, struct range replace)
+{
+    struct line none = {.at = "", .len = 0}, here = indent_of(*found);
+    struct line sought = indent_of(block->line[search.first]);
+    size_t first = first_words(block, replace.first, replace.end);
+
+    if (first == replace.end || here.len <= sought.len) {
+        return none;
+    }
+    struct line put = indent_of(block->line[first]);
+    bool alike = put.len == sought.len && memcmp(put.at, sought.at, sought.len) == 0 &&
+                 memcmp(here.at + here.len - sought.len, sought.at, sought.len) == 0;
+    return alike ? (struct line){.at = here.at, .len = here.len - sought.len} : none;
+}
+
+// Adds lines of the edit, those that are not empty with these blanks before them.
+static void add_replacement(struct strbuf *out, const struct lines *block, struct range replace,
+                            struct line blanks)
+{
+    for (size_t i = replace.first; i < replace.end; i++) {
+        if (trim(block->line[i], true).len > 0) {
+            strbuf_add(out, blanks.at, blanks.len);
+        }
+        add_lines(out, block, i, i + 1);
+    }
+}
+
 // Makes one edit of *program, which it replaces.
 static int edit(char **program, const struct lines *block, struct range search,
                 struct range replace, size_t number, size_t max, struct err *err)
@@ -157,7 +206,7 @@ static int edit(char **program, const struct lines *block, struct range search,
         goto out;
     }
     add_lines(&out, &lines, 0, at);
-    add_lines(&out, block, replace.first, replace.end);
+    add_replacement(&out, block, replace, left_out(&lines.line[at], block, search, replace));
     add_lines(&out, &lines, at + count, lines.count);
     if (out.truncated) {
         rc = err_set(err, ERR_LIMIT, "with edit %zu the program has more than %zu bytes", number,

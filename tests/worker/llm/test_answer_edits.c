@@ -76,6 +76,38 @@ static void the_first_comment_is_of_the_programs_language(void **state)
     free(got);
 }
 
+// Where an edit leaves out blanks at the beginning of lines, what it puts there gets them.
+static void what_is_put_in_place_is_as_deep(void **state)
+{
+    static const char python[] = "import a\ndef f(x):\n    if x:\n        y = 1\n        z = 2\n";
+    static const struct {
+        const char *text, *becomes;
+    } row[] = {
+        {EDIT("y = 1\nz = 2\n", "y = 3\n\nif y:\n    z = 4\n"),
+         "import a\ndef f(x):\n    if x:\n        y = 3\n\n        if y:\n            z = 4\n"},
+        {EDIT("    y = 1\n", "    y = 3\n"),
+         "import a\ndef f(x):\n    if x:\n        y = 3\n        z = 2\n"},
+        {EDIT("        y = 1\n", "        y = 3\n"),
+         "import a\ndef f(x):\n    if x:\n        y = 3\n        z = 2\n"},
+        {EDIT("y = 1\n", "        y = 3\n"),
+         "import a\ndef f(x):\n    if x:\n        y = 3\n        z = 2\n"},
+        {EDIT("y = 1\n", ""), "import a\ndef f(x):\n    if x:\n        z = 2\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        struct err err = ERR_INIT;
+        char *got = NULL;
+
+        if (answer_edits_apply(&got, python, strlen(python), row[i].text, strlen(row[i].text),
+                               10000, &err) != 0) {
+            fail_msg("%zu: %s", i, err.text);
+        }
+        assert_string_equal(got, row[i].becomes);
+        free(got);
+    }
+}
+
 static void what_cannot_be_done_is_said(void **state)
 {
     static const struct {
@@ -120,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_are_made_in_their_order),
         cmocka_unit_test(the_first_comment_is_of_the_programs_language),
+        cmocka_unit_test(what_is_put_in_place_is_as_deep),
         cmocka_unit_test(what_cannot_be_done_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
