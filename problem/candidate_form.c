@@ -52,7 +52,7 @@ size_t candidate_skip_comments(const char *source, size_t len)
 enum candidate_form candidate_form(const char *source, size_t len)
 {
     size_t code = candidate_skip_comments(source, len);
-    bool python = false;
+    bool python = false, comment = false; // inside of a comment of C that began with its line
 
     if (code < len && begins(source + code, len - code, ".version")) {
         return FORM_PTX;
@@ -73,7 +73,9 @@ enum candidate_form candidate_form(const char *source, size_t len)
         if (begins(line + blanks, bytes - blanks, "//@")) {
             return FORM_SEALED;
         }
-        python = python || is_python(line, bytes);
+        comment = comment || begins(line + blanks, bytes - blanks, "/*");
+        python = python || (!comment && is_python(line, bytes));
+        comment = comment && !has(line, bytes, "*/");
         at += bytes + 1;
     }
     if (python) {

@@ -17,9 +17,9 @@ enum candidate_form {
 // What comes after blank lines and lines that begin with "//" decides first: a line that begins
 // with ".version" makes it PTX, the first bytes of a cubin in base64 ("f0VMRg", or as they are) a
 // cubin. Else a source with a line of a launch manifest ("//@ …") is sealed. Another one is Python
-// when a line begins as only Python's do: "import ", "from ", "def ", "class …:" or "@". One that
-// has both extern "C" and a launch ("<<<") has a launcher. Everything else is taken for a sealed
-// source, which then lacks its manifest.
+// when a line outside of comments ("/*") begins as only Python's do: "import ", "from ", "def ",
+// "class …:" or "@". One that has both extern "C" and a launch ("<<<") has a launcher. Everything
+// else is taken for a sealed source, which then lacks its manifest.
 enum candidate_form candidate_form(const char *source, size_t len);
 // Whether nothing of the form runs on the host, so that it is compiled and not recorded.
 bool candidate_is_sealed(enum candidate_form form);

@@ -5,8 +5,8 @@
 #include "common/strbuf.h"
 
 // Appends it to out: without comments, empty lines, and blanks that separate nothing; inside of
-// brackets without line ends, too. Indentation and literals stay as they are, and so does what
-// follows an f-string on its line, since there may be quotes in one.
+// brackets without line ends, too. Indentation and literals stay as they are, and so does all that
+// follows where it cannot be told for sure what is what.
 void python_normalise(struct strbuf *out, const char *source, size_t len);
 
 #endif

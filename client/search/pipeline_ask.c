@@ -328,7 +328,7 @@ static size_t begins_comment(const struct bytes *source, size_t at)
 {
     const char *text = (const char *)source->data;
     if (at + 1 < source->len && text[at] == '#') {
-        return candidate_form(text, source->len) == FORM_PYTHON;
+        return text[at + 1] != '!' && candidate_form(text, source->len) == FORM_PYTHON;
     }
     bool comment = at + 2 < source->len && text[at] == '/' &&
                    (text[at + 1] == '/' || text[at + 1] == '*') && text[at + 2] != '@';
@@ -345,7 +345,8 @@ static char *name_of(uint64_t id, const struct bytes *source)
     char comment[NAME_MAX_LEN + 1];
     size_t begin = begins_comment(source, at);
     if (begin > 0) {
-        for (at += begin; at < source->len && source->data[at] != '\n' && source->data[at] != '*' &&
+        int end = source->data[at + begin - 1] == '*' ? '*' : '\n';
+        for (at += begin; at < source->len && source->data[at] != '\n' && source->data[at] != end &&
                           len < NAME_MAX_LEN;
              at++) {
             unsigned char c = source->data[at];

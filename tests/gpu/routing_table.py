@@ -51,7 +51,10 @@ def main():
         outcome, _ = read(os.path.join(work, f"{folder}-all.events"))
         best = max(outcome.values())
         for who in ("this", "other"):
-            runs = [read(path) for path in sorted(glob.glob(os.path.join(work, f"{folder}-{who}-*.events")))]
+            paths = sorted(glob.glob(os.path.join(work, f"{folder}-{who}-*.events")))
+            runs = [run for run in map(read, paths) if run[0]]
+            if len(runs) < len(paths):
+                print(f"{folder:12} {who:6} {len(paths) - len(runs)} searches measured nothing and are left out")
             if not runs:
                 continue
             ends = [max(outcome.get(n, -math.inf) for n in measured) - best for measured, _ in runs]
@@ -60,7 +63,7 @@ def main():
             print(f"{folder:12} {who:6} {len(outcome)} kernels with a ratio, {len(runs)} searches of {statistics.mean(len(m) for m, _ in runs):.0f}: "
                   f"best found {2 ** statistics.mean(ends):.3f} of the best; rank correlation of forecasts before compiling with outcomes "
                   f"{statistics.mean(found) if found else math.nan:.2f} ({statistics.mean(len(p) for _, p in runs):.1f} kernels a search)")
-    if "other" in final:
+    if "other" in final and len(final["this"]) == len(final["other"]):
         ratio = [a - b for a, b in zip(final["this"], final["other"])]
         draw = random.Random(1)
         means = sorted(statistics.mean(draw.choices(ratio, k=len(ratio))) for _ in range(4000))

@@ -167,9 +167,12 @@ def main():
     for write in (bf16_gemm, softmax, layernorm):
         folder = os.path.join(sys.argv[1], write.__name__)
         os.makedirs(folder, exist_ok=True)
-        for number in range(int(sys.argv[2])):
+        kernels = {}  # each once, in the order in which they were drawn
+        while len(kernels) < int(sys.argv[2]):
+            kernels[write(draw)] = True
+        for number, text in enumerate(kernels):
             with open(os.path.join(folder, f"{number}.py"), "w", encoding="utf-8") as file:
-                file.write(write(draw))
+                file.write(text)
 
 
 main()

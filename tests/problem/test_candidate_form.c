@@ -57,6 +57,8 @@ static void anything_else_is_sealed(void **state)
     is("extern \"C\" __global__ void k() {}\n", FORM_SEALED);
     is("k<<<1, 1>>>();\n", FORM_SEALED);
     is("import std;\n", FORM_SEALED);
+    is("/*\n@brief tiles\ndef x\n*/\n#define MR 8\nint f(void) { return MR; }\n", FORM_SEALED);
+    is("/* one */\nimport torch\n", FORM_PYTHON);
     is("  import torch\n", FORM_SEALED);
     assert_int_equal(candidate_form("\0import torch\n", 14), FORM_SEALED);
 }

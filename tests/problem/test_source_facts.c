@@ -89,6 +89,47 @@ static void words_and_definitions_of_python_are_counted(void **state)
             fail_msg("%s is %g instead of %g", rows[i].name, value, rows[i].value);
         }
     }
+    // What only looks like a definition of a name is none, or one of another name.
+    static const struct {
+        const char *line, *name;
+        double value;
+    } lines[] = {
+        {"if big: BLOCK = 64", "BLOCK", 64},
+        {"if big: BLOCK = 64", "big", NAN},
+        {"else: BLOCK = 32", "BLOCK", 32},
+        {"else: BLOCK = 32", "else", NAN},
+        {"for n in z: k = 4", "z", NAN},
+        {"if x: a, BN = 128, 64", "BN", 64},
+        {"c = 1; d, e = 2, 3", "e", 3},
+        {"self.a, self.b = 1, 2", "b", NAN},
+        {"x[0], N = 4, 8", "N", NAN},
+        {"*p, q = 1, 2, 3", "q", NAN},
+        {"x = {'tile size': 64}", "size", NAN},
+        {"N = (4) * 32", "N", NAN},
+        {"a, b = (1, 2), 3", "b", NAN},
+        {"grid = (128, 1)", "grid", NAN},
+        {"sizes = 64, 32", "sizes", NAN},
+        {"N = 0 or 128", "N", NAN},
+        {"N = 8 if big else 4", "N", 8},
+        {"f = lambda mode=\"N\": 128", "N", NAN},
+        {"R: int | None = 5", "None", NAN},
+        {"s = f\"{x}\"  # N=64, slower", "N", NAN},
+        {"g(f\"{x}\", # c\n  y, sep=4)", "sep", 4},
+        {"x = f(a, b == 4)", "b", NAN},
+        {"x = a[N: 4]", "N", NAN},
+        {"x = y if z else{'N': 4}", "N", 4},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        char *text = xasprintf("import a\n%s\n", lines[i].line);
+        char *name = xasprintf("define:%s", lines[i].name);
+        double value = fact_of(text, NULL, name);
+
+        if (isnan(lines[i].value) ? !isnan(value) : value != lines[i].value) {
+            fail_msg("%s: %s is %g instead of %g", lines[i].line, name, value, lines[i].value);
+        }
+        free(text);
+        free(name);
+    }
     assert_true(isnan(fact_of("float dot(float a);", NULL, "word:matrix")));
 }
 

@@ -111,22 +111,35 @@ static bool has_launch(const char *text)
     return false;
 }
 
-// Whether a line of a program in Python defines this: "def", "class" and a name.
-static bool python_defines(const char *source, const char *kind, const char *name)
+// Whether the word that ends before `at` is this one.
+static bool follows(const char *begin, const char *at, const char *word)
 {
-    size_t kind_len = strlen(kind), len = strlen(name);
+    size_t len = strlen(word);
 
-    for (const char *line = source; *line != '\0';) {
-        const char *at = line + kind_len;
+    return (size_t)(at - begin) >= len && memcmp(at - len, word, len) == 0 &&
+           ((size_t)(at - begin) == len || !is_word(at[-(ptrdiff_t)len - 1]));
+}
 
-        if (strncmp(line, kind, kind_len) == 0 && *at == ' ') {
-            at += strspn(at, " ");
-            if (strncmp(at, name, len) == 0 && !is_word(at[len])) {
-                return true;
-            }
+// Whether a program in Python may define this: by def, class, an import or an assignment. What only
+// seems to is found when it is recorded.
+static bool python_defines(const char *source, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = strstr(source, name); at; at = strstr(at + 1, name)) {
+        const char *before = at, *after = at + len + strspn(at + len, " \t");
+
+        while (before > source && (before[-1] == ' ' || before[-1] == '\t')) {
+            before--;
         }
-        line += strcspn(line, "\n");
-        line += *line == '\n';
+        if ((at > source && is_word(at[-1])) || is_word(at[len])) {
+            continue;
+        }
+        if (follows(source, before, "def") || follows(source, before, "class") ||
+            follows(source, before, "as") || follows(source, before, "import") ||
+            ((before == source || before[-1] == '\n') && after[0] == '=' && after[1] != '=')) {
+            return true;
+        }
     }
     return false;
 }
@@ -136,9 +149,8 @@ static int check_python(const struct answer_wanted *wanted, const char *source, 
     if (candidate_form(source, strlen(source)) != FORM_PYTHON) {
         return err_set(why, ERR_INVALID, "a block is no program in Python");
     }
-    if (wanted->entry && !python_defines(source, "def", wanted->entry) &&
-        !python_defines(source, "def", "custom_kernel") &&
-        !python_defines(source, "class", "ModelNew")) {
+    if (wanted->entry && !python_defines(source, wanted->entry) &&
+        !python_defines(source, "custom_kernel") && !python_defines(source, "ModelNew")) {
         return err_set(why, ERR_INVALID, "a block defines neither %s nor custom_kernel or ModelNew",
                        wanted->entry);
     }

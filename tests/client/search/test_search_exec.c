@@ -138,7 +138,7 @@ static void candidates_in_python_are_told_apart(void **state)
     char *program =
         script(f, "python",
                "read -r line\ndraw=${line#*\\\"draw\\\":} draw=${draw%%,*}\n"
-               "printf '{\"source\":\"# way %s\\\\ndef f(x):\\\\n x // %s\\\\n\"}\\n' 1 "
+               "printf '{\"source\":\"# 4*%s way\\\\ndef f(x):\\\\n x // %s\\\\n\"}\\n' 1 "
                "$draw\n");
     char *path = run_path(f, "python"), *names = xasprintf("exec:%s", program);
     struct kcast_result outcome = run(f, NULL, path, names, "10m");
@@ -146,7 +146,7 @@ static void candidates_in_python_are_told_apart(void **state)
 
     load(&run_state, path);
     assert_int_equal(run_state.candidate_count, 40);
-    assert_string_equal(run_state.candidate[39].proposed.name, "way 1");
+    assert_string_equal(run_state.candidate[39].proposed.name, "4*1 way");
     run_state_release(&run_state);
     clear(&outcome);
     free(names);
