@@ -20,7 +20,8 @@ grep -q '"wall":{"recorded":false,"not_recorded":2\.5[0-9]*,"start_up":null,"mea
 grep -q '"counts":{"considered":24,"measured":18,"audits":0,"trusted":0,"not_compiled":0,"duplicates":6,' report.json ||
     die "the rows of a run of before: $(cat report.json)"
 sed -e 's/"wall":{[^}]*},"work":{[^}]*},"devices":\[[^]]*\],//' -e 's/"counts":{[^}]*},//' -e 's/"confidence":0.9[0-9]*,//' report.json >report.then
-sed -i 's/"saving":1.33[0-9]*,/"saving":null,/' finished.report.json
+# Its nineteen results have the same A/A control, which counts once since then.
+sed -i -e 's/"saving":1.33[0-9]*,/"saving":null,/' -e 's/"controls":19,/"controls":1,/' finished.report.json
 same report.then finished.report.json 'the report of a run of before'
 "$bin/kcast" export finished.run >run.jsonl 2>err || die 'the finished run is not exported'
 same run.jsonl finished.jsonl 'the export of a run of before'
