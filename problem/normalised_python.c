@@ -30,6 +30,14 @@ static bool is_quote(char c)
     return c == '"' || c == '\'';
 }
 
+// How many brackets are open behind this character.
+static size_t depth_behind(size_t depth, char c)
+{
+    bool opens = c == '(' || c == '[' || c == '{', closes = c == ')' || c == ']' || c == '}';
+
+    return depth + opens - (closes && depth > 0);
+}
+
 static void put(struct scan *scan, char c)
 {
     strbuf_add(scan->out, &c, 1);
@@ -215,8 +223,7 @@ static bool copy_field(struct scan *scan, const char *quotes, size_t len, unsign
         if (depth == 0 && c == '}') {
             return true;
         }
-        depth += c == '(' || c == '[' || c == '{';
-        depth -= (c == ')' || c == ']' || c == '}') && depth > 0;
+        depth = depth_behind(depth, c);
     }
     return false;
 }
@@ -282,8 +289,7 @@ static void scan_token(struct scan *scan)
     } else {
         separate(scan, c);
         put(scan, c);
-        scan->depth += c == '(' || c == '[' || c == '{';
-        scan->depth -= (c == ')' || c == ']' || c == '}') && scan->depth > 0;
+        scan->depth = depth_behind(scan->depth, c);
         scan->at++;
     }
 }

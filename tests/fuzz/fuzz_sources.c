@@ -5,6 +5,7 @@
 #include "problem/candidate_form.h"
 #include "problem/normalised_source.h"
 #include "problem/source_shingles.h"
+#include "worker/llm/answer_edits.h"
 #include "worker/llm/answer_sources.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,9 +45,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         .program_len = strlen(program),
     };
     size_t count = answer_sources(&wanted, text, len % 2 == 0, source, 8, NULL);
+    // Edits may add blanks of the program to each of their lines; else nothing is added.
+    size_t most =
+        answer_edits_are(text, strlen(text)) ? ANSWER_SOURCE_MAX : len + strlen(program) + 1;
 
     for (size_t i = 0; i < count; i++) {
-        if (strlen(source[i]) > ANSWER_SOURCE_MAX ||
+        if (strlen(source[i]) > most ||
             (wanted.python
                  ? candidate_form(source[i], strlen(source[i])) != FORM_PYTHON
                  : !strchr(source[i], '{') || (wanted.launches && !strstr(source[i], "launch")) ||

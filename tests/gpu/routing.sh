@@ -29,14 +29,13 @@ done
 wait "${clients[@]}"
 echo "every kernel measured in $((SECONDS - start)) s"
 
-programs=$bin
 if [ -n "$other" ]; then
     mkdir -p "$work/other"
     tar -C "$work/other" -xJf "$other" || exit 1
 fi
 # NAME FOLDER SEED PORT: one search, by these programs or the others, with a worker of its own
 search() {
-    local folder=$2 seed=$3 url=tcp://127.0.0.1:$4 run=$work/$2-$1-$3 worker
+    local programs=$bin folder=$2 seed=$3 url=tcp://127.0.0.1:$4 run=$work/$2-$1-$3 worker
     [ "$1" = this ] || programs=$work/other/kernelcast/bin
     "$programs/kcast-worker" --listen "$url" --state "$run.state" >"$run.worker" 2>&1 &
     worker=$!

@@ -52,19 +52,22 @@ def main():
         best = max(outcome.values())
         for who in ("this", "other"):
             paths = sorted(glob.glob(os.path.join(work, f"{folder}-{who}-*.events")))
-            runs = [run for run in map(read, paths) if run[0]]
+            found = {path.rsplit("-", 1)[1]: read(path) for path in paths}
+            runs = {seed: run for seed, run in found.items() if run[0]}
             if len(runs) < len(paths):
                 print(f"{folder:12} {who:6} {len(paths) - len(runs)} searches measured nothing and are left out")
             if not runs:
                 continue
-            ends = [max(outcome.get(n, -math.inf) for n in measured) - best for measured, _ in runs]
-            final[who] = final.get(who, []) + ends
-            found = [a for a in (agreement(pairs) for _, pairs in runs) if a is not None]
+            ends = {(folder, seed): max(outcome.get(n, -math.inf) for n in measured) - best for seed, (measured, _) in runs.items()}
+            final[who] = final.get(who, {}) | ends
+            runs = list(runs.values())
+            agree = [a for a in (agreement(pairs) for _, pairs in runs) if a is not None]
             print(f"{folder:12} {who:6} {len(outcome)} kernels with a ratio, {len(runs)} searches of {statistics.mean(len(m) for m, _ in runs):.0f}: "
-                  f"best found {2 ** statistics.mean(ends):.3f} of the best; rank correlation of forecasts before compiling with outcomes "
-                  f"{statistics.mean(found) if found else math.nan:.2f} ({statistics.mean(len(p) for _, p in runs):.1f} kernels a search)")
-    if "other" in final and len(final["this"]) == len(final["other"]):
-        ratio = [a - b for a, b in zip(final["this"], final["other"])]
+                  f"best found {2 ** statistics.mean(ends.values()):.3f} of the best; rank correlation of forecasts before compiling with outcomes "
+                  f"{statistics.mean(agree) if agree else math.nan:.2f} ({statistics.mean(len(p) for _, p in runs):.1f} kernels a search)")
+    both = [search for search in final.get("this", {}) if search in final.get("other", {})]
+    if both:
+        ratio = [final["this"][search] - final["other"][search] for search in both]
         draw = random.Random(1)
         means = sorted(statistics.mean(draw.choices(ratio, k=len(ratio))) for _ in range(4000))
         print(f"best found, this over other: {2 ** statistics.mean(ratio):.3f} [{2 ** means[100]:.3f}, {2 ** means[3899]:.3f}]")

@@ -1,23 +1,18 @@
 // The normalised text of sources in Python: // divides, # begins a comment, indentation counts.
 #include "common/mem.h"
-#include "problem/normalised_source.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-// cmocka.h needs the four above.
-#include <cmocka.h>
+#include "tests/problem/normalised.h"
 #include <stdlib.h>
-#include <string.h>
 
 #define DEF "def f(x):\n" // what makes a text Python
 
-static bool same(const char *a, const char *b)
+// Whether the two of each pair are the same program.
+static void expect(const char *const (*pair)[2], size_t count, bool alike)
 {
-    struct digest x = source_normalised_digest(a, strlen(a)),
-                  y = source_normalised_digest(b, strlen(b));
-
-    return digest_equal(&x, &y);
+    for (size_t i = 0; i < count; i++) {
+        if (same(pair[i][0], pair[i][1]) != alike) {
+            fail_msg("\"%s\" is %staken for \"%s\"", pair[i][0], alike ? "not " : "", pair[i][1]);
+        }
+    }
 }
 
 static void comments_and_blanks_do_not_matter(void **state)
@@ -37,11 +32,7 @@ static void comments_and_blanks_do_not_matter(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(pair) / sizeof(pair[0]); i++) {
-        if (!same(pair[i][0], pair[i][1])) {
-            fail_msg("\"%s\" is not taken for \"%s\"", pair[i][0], pair[i][1]);
-        }
-    }
+    expect(pair, sizeof(pair) / sizeof(pair[0]), true);
 }
 
 static void what_means_something_else_is_something_else(void **state)
@@ -82,20 +73,7 @@ static void what_means_something_else_is_something_else(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(pair) / sizeof(pair[0]); i++) {
-        if (same(pair[i][0], pair[i][1])) {
-            fail_msg("\"%s\" is taken for \"%s\"", pair[i][0], pair[i][1]);
-        }
-    }
-}
-
-static void assert_normalised(const char *source, const char *expected)
-{
-    struct strbuf out = STRBUF_INIT;
-
-    source_normalise(&out, source, strlen(source));
-    assert_string_equal(strbuf_text(&out), expected);
-    strbuf_release(&out);
+    expect(pair, sizeof(pair) / sizeof(pair[0]), false);
 }
 
 static void the_text_keeps_lines_and_their_indentation(void **state)

@@ -1,20 +1,5 @@
-#include "problem/normalised_source.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-// cmocka.h needs the four above.
-#include <cmocka.h>
+#include "tests/problem/normalised.h"
 #include <stdlib.h>
-#include <string.h>
-
-static bool same(const char *a, const char *b)
-{
-    struct digest x = source_normalised_digest(a, strlen(a)),
-                  y = source_normalised_digest(b, strlen(b));
-
-    return digest_equal(&x, &y);
-}
 
 static void blanks_and_comments_do_not_matter(void **state)
 {
@@ -105,15 +90,6 @@ static void a_character_is_a_literal_also_behind_a_word(void **state)
         free(a);
         free(b);
     }
-}
-
-static void assert_normalised(const char *source, const char *expected)
-{
-    struct strbuf out = STRBUF_INIT;
-
-    source_normalise(&out, source, strlen(source));
-    assert_string_equal(strbuf_text(&out), expected);
-    strbuf_release(&out);
 }
 
 static void the_text_keeps_only_blanks_and_line_ends_that_separate(void **state)
