@@ -35,12 +35,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TICK_MS 1000                    // time between calls of the parts' tick functions
-#define RESIDENT_MAX ((size_t)64 << 20) // bytes of results kept in memory
-#define EXCHANGES_MAX 1024              // open requests
-#define PARKED_MAX 768                  // parked requests among them
-#define MESSAGE_MAX ((size_t)16 << 20)  // bytes of a message
-#define COMPILE_SLOTS_MAX 64            // compilations at the same time
+#define TICK_MS 1000                       // time between calls of the parts' tick functions
+#define RESIDENT_MAX ((size_t)64 << 20)    // bytes of results kept in memory
+#define BLOBS_IN_MEMORY ((size_t)32 << 20) // bytes of blobs that were used lately
+#define EXCHANGES_MAX 1024                 // open requests
+#define PARKED_MAX 768                     // parked requests among them
+#define MESSAGE_MAX ((size_t)16 << 20)     // bytes of a message
+#define COMPILE_SLOTS_MAX 64               // compilations at the same time
 
 static size_t compile_slots(const struct daemon_config *config, const struct devices *devices)
 {
@@ -271,6 +272,7 @@ static int open_state(struct daemon *daemon, struct err *err)
     if (rc == 0) {
         uint64_t max = daemon->config.blobs_max;
 
+        blob_store_remember(daemon->parts.blobs, BLOBS_IN_MEMORY);
         blob_store_limit(daemon->parts.blobs, max, max / 100 * daemon->config.blobs_share);
     }
     rc = rc == 0 ? secret_open(&daemon->secret, secret, err) : rc;

@@ -8,6 +8,9 @@
 //
 // Puts and checks of callers stand in a line, so that one caller does not have all of libuv's
 // threads.
+//
+// To hand work to a thread and back wakes that thread and then the loop, which is most of what it
+// costs the loop. So a load or a check is answered from memory where all of it is there.
 #include "common/file.h"
 #include "common/log.h"
 #include "daemon/store/blob_inside.h"
@@ -27,9 +30,11 @@
 
 struct load {
     uv_work_t work;
+    uv_timer_t later; // instead of the work, when nothing has to be read
     struct blob_store *store;
     struct digest digest[LOAD_MAX];
     struct bytes blob[LOAD_MAX]; // those that have been read
+    bool remembered[LOAD_MAX];   // it has not been read: it was in memory
     size_t count;
     size_t failed;
     struct err err; // why it failed
@@ -53,6 +58,7 @@ int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const char *root
     store->loop = loop;
     store->root = xstrdup(root);
     store->quota = blob_quota_create();
+    store->memory = blob_memory_create(0);
     store->line = line_create(AT_ONCE, AT_ONCE_CALLER);
     store->may_wait = true;
     *ret = store;
@@ -63,10 +69,17 @@ void blob_store_free(struct blob_store *store)
 {
     if (store) {
         blob_quota_free(store->quota);
+        blob_memory_free(store->memory);
         line_free(store->line);
         free(store->root);
         free(store);
     }
+}
+
+void blob_store_remember(struct blob_store *store, size_t max_bytes)
+{
+    blob_memory_free(store->memory);
+    store->memory = blob_memory_create(max_bytes);
 }
 
 const char *blob_store_root(const struct blob_store *store)
@@ -150,6 +163,12 @@ void blob_queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run,
     }
 }
 
+void blob_run_later(struct blob_store *store, uv_timer_t *timer, uv_timer_cb run)
+{
+    (void)uv_timer_init(store->loop, timer);
+    (void)uv_timer_start(timer, run, 0, 0);
+}
+
 // --- loading
 
 static void load_work(uv_work_t *work)
@@ -157,10 +176,36 @@ static void load_work(uv_work_t *work)
     struct load *load = work->data;
 
     for (size_t i = 0; i < load->count; i++) {
-        if (blob_read_verified(load->store, &load->digest[i], &load->blob[i], &load->err) != 0) {
+        if (!load->remembered[i] &&
+            blob_read_verified(load->store, &load->digest[i], &load->blob[i], &load->err) != 0) {
             load->failed = i;
             return;
         }
+    }
+}
+
+// Remembers what has been read, before its bytes are given away.
+static void remember(const struct load *load)
+{
+    struct blob_memory *memory = load->store->memory;
+    bool failed = load->err.code != ERR_NONE;
+
+    for (size_t i = 0; i < (failed ? load->failed : load->count); i++) {
+        if (!load->remembered[i]) {
+            blob_memory_add(memory, &load->digest[i], &load->blob[i], uv_now(load->store->loop));
+        }
+    }
+    if (failed) {
+        blob_memory_forget(memory, &load->digest[load->failed]);
+    }
+}
+
+static void finish_load(struct load *load)
+{
+    load->done(load->owner, load->err.code != ERR_NONE ? &load->err : NULL, load->failed,
+               load->blob, load->count);
+    for (size_t i = 0; i < load->count; i++) {
+        bytes_clear(&load->blob[i]);
     }
 }
 
@@ -171,12 +216,48 @@ static void on_load(uv_work_t *work, int status)
     if (status != 0) {
         (void)err_set(&load->err, ERR_SYSTEM, "blob: %s", uv_strerror(status));
     }
-    load->done(load->owner, load->err.code != ERR_NONE ? &load->err : NULL, load->failed,
-               load->blob, load->count);
-    for (size_t i = 0; i < load->count; i++) {
-        bytes_clear(&load->blob[i]);
-    }
+    remember(load);
+    finish_load(load);
     free(load);
+}
+
+static void on_later_closed(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
+static void on_later(uv_timer_t *timer)
+{
+    finish_load(timer->data);
+    uv_close((uv_handle_t *)timer, on_later_closed);
+}
+
+// As file_read gives them: followed by a NUL.
+static struct bytes copy_of(const struct bytes *data)
+{
+    struct bytes copy = {.data = xmalloc(data->len + 1), .len = data->len};
+
+    memcpy(copy.data, data->data, data->len);
+    copy.data[copy.len] = '\0';
+    return copy;
+}
+
+// Takes what is in memory. Returns whether that is all.
+static bool recall(struct load *load)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < load->count; i++) {
+        const struct bytes *data =
+            blob_memory_find(load->store->memory, &load->digest[i], uv_now(load->store->loop));
+
+        if (data) {
+            load->blob[i] = copy_of(data);
+            load->remembered[i] = true;
+            found++;
+        }
+    }
+    return found == load->count;
 }
 
 void blob_load(struct blob_store *store, const struct digest *digests, size_t count,
@@ -188,11 +269,15 @@ void blob_load(struct blob_store *store, const struct digest *digests, size_t co
         log_event(LOG_ERROR, "blob-defect reason=\"%zu blobs in one load\"", count);
         abort();
     }
-    load->work.data = load;
+    load->work.data = load->later.data = load;
     load->store = store;
     memcpy(load->digest, digests, count * sizeof(*digests));
     load->count = count;
     load->done = done;
     load->owner = owner;
-    blob_queue_work(store, &load->work, load_work, on_load);
+    if (recall(load)) {
+        blob_run_later(store, &load->later, on_later);
+    } else {
+        blob_queue_work(store, &load->work, load_work, on_load);
+    }
 }

@@ -30,6 +30,9 @@ MUST_CHECK int blob_store_create(struct blob_store **ret, uv_loop_t *loop, const
                                  struct err *err);
 // No put, check or load may be under way. NULL is fine.
 void blob_store_free(struct blob_store *store);
+// Keeps what has been used lately in so many bytes of memory (daemon/store/blob_memory.h), so that
+// its files are not looked at each time. Without this call every load and check looks at them.
+void blob_store_remember(struct blob_store *store, size_t max_bytes);
 const char *blob_store_root(const struct blob_store *store);
 // The file of this blob in a store: ROOT/ab/cdef…; malloc'd.
 #define BLOB_FOLDER_LEN 2 // "ab"
@@ -78,8 +81,8 @@ void blob_store_sweep_begins(struct blob_store *store);
 void blob_store_swept(struct blob_store *store, const struct blob_swept *swept);
 
 // When error is NULL, blobs[0..count) belong to the callee, which takes and zeroes what it needs;
-// the rest is freed. Otherwise error is about the blob of index `failed`. Called on the loop
-// thread, never inside blob_load.
+// the rest is freed. A NUL follows the bytes of each. Otherwise error is about the blob of index
+// `failed`. Called on the loop thread, never inside blob_load.
 typedef void blob_load_done(void *owner, const struct err *error, size_t failed,
                             struct bytes *blobs, size_t count);
 // Reads and checks the blobs, in order. ERR_NOT_FOUND, ERR_CORRUPT (the file has been removed

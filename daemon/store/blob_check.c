@@ -5,7 +5,7 @@
 // processor from everything else that is to run there, what completes writes to a disk included.)
 //
 // A batch takes further checks until its turn comes or it is full; each caller has at most one such
-// batch.
+// batch. A check whose blobs are all in memory stands in no line.
 #include "daemon/store/blob_inside.h"
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,11 @@
 #define BATCH_DIGESTS 1024 // a batch that has so many takes no further check
 
 struct check {
-    struct digest *digest; // all that were given, and afterwards those that are missing
+    uv_timer_t later;      // of one that is answered from memory
+    struct digest *digest; // all that were given
     size_t count;
+    struct digest *missing; // in the same order
+    size_t missing_count;
     blob_check_done *done;
     void *owner;
     struct check *next;
@@ -35,14 +38,11 @@ struct check_batch {
 
 static void check_one(const struct blob_store *store, struct check *check)
 {
-    size_t missing = 0;
-
     for (size_t i = 0; i < check->count; i++) {
         if (!blob_have(store, &check->digest[i])) {
-            check->digest[missing++] = check->digest[i];
+            check->missing[check->missing_count++] = check->digest[i];
         }
     }
-    check->count = missing;
 }
 
 static void check_work(uv_work_t *work)
@@ -55,6 +55,29 @@ static void check_work(uv_work_t *work)
     }
 }
 
+static void check_free(struct check *check)
+{
+    free(check->digest);
+    free(check->missing);
+    free(check);
+}
+
+// Remembers what has been found on the disk.
+static void remember(const struct blob_store *store, const struct check *check)
+{
+    size_t missing = 0;
+
+    for (size_t i = 0; i < check->count; i++) {
+        if (missing < check->missing_count &&
+            digest_equal(&check->digest[i], &check->missing[missing])) {
+            blob_memory_forget(store->memory, &check->digest[i]);
+            missing++;
+        } else {
+            blob_memory_add(store->memory, &check->digest[i], NULL, uv_now(store->loop));
+        }
+    }
+}
+
 static void on_checked(uv_work_t *work, int status)
 {
     struct check_batch *batch = work->data;
@@ -63,9 +86,9 @@ static void on_checked(uv_work_t *work, int status)
     (void)status; // the work is never cancelled
     line_leave(&batch->place);
     LL_FOREACH_SAFE (batch->checks, check, next) {
-        check->done(check->owner, check->digest, check->count);
-        free(check->digest);
-        free(check);
+        remember(batch->store, check);
+        check->done(check->owner, check->missing, check->missing_count);
+        check_free(check);
     }
     free(batch->caller);
     free(batch);
@@ -112,6 +135,30 @@ static void begin_batch(struct blob_store *store, const char *caller, struct che
     line_enter(store->line, &batch->place, caller, on_turn_to_check, batch);
 }
 
+static void on_later_closed(uv_handle_t *timer)
+{
+    check_free(timer->data);
+}
+
+static void on_later(uv_timer_t *timer)
+{
+    struct check *check = timer->data;
+
+    check->done(check->owner, check->missing, 0);
+    uv_close((uv_handle_t *)timer, on_later_closed);
+}
+
+static bool are_remembered(const struct blob_store *store, const struct check *check)
+{
+    size_t found = 0;
+
+    while (found < check->count &&
+           blob_memory_has(store->memory, &check->digest[found], uv_now(store->loop))) {
+        found++;
+    }
+    return found == check->count;
+}
+
 void blob_check(struct blob_store *store, const struct blob_caller *caller,
                 const struct digest *digests, size_t count, blob_check_done *done, void *owner)
 {
@@ -119,12 +166,18 @@ void blob_check(struct blob_store *store, const struct blob_caller *caller,
     struct check_batch *batch;
 
     check->digest = xcalloc(count + 1, sizeof(*digests));
+    check->missing = xcalloc(count + 1, sizeof(*digests));
     if (count > 0) {
         memcpy(check->digest, digests, count * sizeof(*digests));
     }
     check->count = count;
     check->done = done;
     check->owner = owner;
+    check->later.data = check;
+    if (are_remembered(store, check)) {
+        blob_run_later(store, &check->later, on_later);
+        return;
+    }
     HASH_FIND_STR(store->gathering, caller->name, batch);
     if (batch) {
         add_to_batch(batch, check);

@@ -3,6 +3,7 @@
 #define DAEMON_STORE_BLOB_INSIDE_H
 
 #include "daemon/store/blob.h"
+#include "daemon/store/blob_memory.h"
 #include "daemon/store/blob_quota.h"
 #include "daemon/store/line.h"
 #include <uthash.h>
@@ -18,6 +19,7 @@ struct blob_store {
     uint64_t full; // puts that found the disk full
     struct blob_quota *quota;
     uint64_t tenant_max; // 0: no limit
+    struct blob_memory *memory;
     struct line *line;
     struct put *waiting; // list of puts that wait for a sweep
     bool may_wait;
@@ -35,5 +37,7 @@ MUST_CHECK int blob_read_verified(const struct blob_store *store, const struct d
 // Has libuv's threads do the work.
 void blob_queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run,
                      uv_after_work_cb after);
+// Calls run in a later turn of the loop. run has the timer closed.
+void blob_run_later(struct blob_store *store, uv_timer_t *timer, uv_timer_cb run);
 
 #endif

@@ -99,6 +99,9 @@ static void put_work(uv_work_t *work)
 
 static void finish_put(struct put *put)
 {
+    if (put->err.code == ERR_NONE) {
+        blob_memory_add(put->store->memory, &put->digest, &put->data, uv_now(put->store->loop));
+    }
     put->done(put->owner, put->err.code != ERR_NONE ? &put->err : NULL);
     bytes_clear(&put->data);
     free(put->tenant);
@@ -255,6 +258,9 @@ void blob_store_sweep_begins(struct blob_store *store)
 
 void blob_store_swept(struct blob_store *store, const struct blob_swept *swept)
 {
+    if (swept->removed > 0) {
+        blob_memory_forget_all(store->memory);
+    }
     blob_quota_counted(store->quota, swept->bytes, swept->owners, swept->owner_count);
     retry_waiting(store, true);
 }

@@ -200,6 +200,30 @@ static void a_damaged_blob_is_removed_and_can_be_put_again(void **state)
     free(path);
 }
 
+// Whether the file is there is asked of the memory, which learns from puts, loads and checks.
+static void what_was_used_lately_needs_no_file(void **state)
+{
+    struct fixture *fixture = *state;
+
+    blob_store_remember(fixture->store, 1 << 20);
+    struct digest digest[2] = {put(fixture, "first", ERR_NONE), put(fixture, "second", ERR_NONE)};
+    char *path[2] = {path_of(fixture, &digest[0]), path_of(fixture, &digest[1])};
+
+    assert_int_equal(unlink(path[0]), 0);
+    assert_int_equal(load(fixture, digest, 2), ERR_NONE);
+    assert_string_equal((char *)fixture->blob[0].data, "first");
+    assert_string_equal((char *)fixture->blob[1].data, "second");
+    // As in a daemon that has begun anew.
+    blob_store_remember(fixture->store, 1 << 20);
+    assert_int_equal(load(fixture, digest, 2), ERR_NOT_FOUND);
+    assert_int_equal(fixture->failed, 0);
+    assert_int_equal(load(fixture, &digest[1], 1), ERR_NONE);
+    assert_int_equal(unlink(path[1]), 0);
+    assert_int_equal(load(fixture, &digest[1], 1), ERR_NONE);
+    free(path[0]);
+    free(path[1]);
+}
+
 static void equal_puts_at_the_same_time_are_harmless(void **state)
 {
     struct fixture *fixture = *state;
@@ -362,6 +386,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(half_written_files_do_not_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_blob_is_removed_and_can_be_put_again, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(what_was_used_lately_needs_no_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(equal_puts_at_the_same_time_are_harmless, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(an_unwritable_store_says_so, set_up, tear_down),

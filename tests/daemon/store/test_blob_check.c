@@ -112,6 +112,26 @@ static void what_waits_is_looked_at_together(void **state)
     }
 }
 
+// Until a reader finds its file missing, what was there a moment ago is not looked for again.
+static void what_is_known_is_not_looked_for(void **state)
+{
+    struct fixture *f = *state;
+
+    blob_store_remember(f->store, 1 << 20);
+    for (size_t i = 0; i < 4; i++) {
+        f->digest[i] = digest_of(&i, sizeof(i));
+        make_blob(f, &f->digest[i]);
+    }
+    f->made = true;
+    ask(f, 4);
+    assert_int_equal(file_remove_tree(f->dir, NULL), 0);
+    f->answered = f->asked = 0;
+    ask(f, 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(f->question[i].missing, i == 4);
+    }
+}
+
 // Two batches are under way when the first of their answers comes; one more may begin before it.
 static void a_batch_is_bounded(void **state)
 {
@@ -141,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_waits_is_looked_at_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_known_is_not_looked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_batch_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(answers_of_a_batch_come_in_the_order_of_questions, set_up,
                                         tear_down),

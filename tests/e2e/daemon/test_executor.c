@@ -235,6 +235,7 @@ static void an_executor_inherits_three_descriptors(void **state)
     message_clear(&job_info_message, &info);
 }
 
+// A daemon that has begun anew has no blob in memory.
 static void a_damaged_object_is_compiled_again(void **state)
 {
     struct daemon_client *client = *state;
@@ -249,6 +250,9 @@ static void a_damaged_object_is_compiled_again(void **state)
     char *path = xasprintf("%s/blobs/%.2s/%s", client->state, hex, hex + 2);
     assert_true(file_exists(path));
     assert_int_equal(file_replace(path, "junk", 4, false, NULL), 0);
+    daemon_client_disconnect(client);
+    assert_int_equal(program_stop(&client->program), 0);
+    assert_true(daemon_client_start(client));
     spec.repeat = 1;
     assert_int_equal(daemon_client_submit(client, "test", "b", &spec, &reply, NULL), 0);
     daemon_client_expect(client, reply.job, JOB_DONE, VERDICT_FASTER);
