@@ -1,11 +1,13 @@
-// Which blobs the daemon has, and how the others get there.
+// Which blobs the daemon has, and how the others get there. A candidate is seldom known there, so
+// one that is small is sent without asking: that is one answer less to wait for.
 #include "client/pool/job_client_state.h"
 
 #include "common/mem.h"
 
-#define PUT_MS 30000  // deadline of a call that carries a blob
-#define HAVE_MAX 1024 // digests of one BLOB_HAVE
-#define PUTS_MAX 4    // blobs that are sent at the same time
+#define PUT_MS 30000                   // deadline of a call that carries a blob
+#define HAVE_MAX 1024                  // digests of one BLOB_HAVE
+#define PUTS_MAX 4                     // blobs that are sent at the same time
+#define UNASKED_MAX ((size_t)64 << 10) // bytes of a candidate that is sent without asking
 
 // The entry of a digest, which is made when there is none.
 static struct blob *find_blob(struct job_client *job_client, const struct digest *digest)
@@ -99,8 +101,14 @@ void job_client_ask_for_blobs(struct job_client *job_client)
             job->phase == PHASE_NEW && !job->unwanted ? spec_digests(&job->spec, named) : 0;
         for (size_t i = 0; i < named_count && count < HAVE_MAX; i++) {
             struct blob *blob = find_blob(job_client, &named[i]);
-            if (blob->state == BLOB_UNKNOWN) {
+            if (blob->state != BLOB_UNKNOWN) {
+                continue;
+            }
+            if (!blob->ask_first && digest_equal(&named[i], &job->spec.candidate)) {
+                set_blob(job_client, blob, BLOB_MISSING);
+            } else {
                 set_blob(job_client, blob, BLOB_ASKED);
+                blob->ask_first = true;
                 digest = xrealloc(digest, count + 1, sizeof(*digest));
                 digest[count++] = named[i];
             }
@@ -116,6 +124,30 @@ void job_client_ask_for_blobs(struct job_client *job_client)
     }
 }
 
+// The bytes of a blob, which may be read into *own; NULL when nobody has them.
+static const struct bytes *bytes_of(const struct job_client *job_client, const struct blob *blob,
+                                    struct bytes *own, struct err *err)
+{
+    if (blob->data.data) {
+        return &blob->data;
+    }
+    return job_client->read &&
+                   job_client->read(job_client->read_owner, &blob->digest, own, err) == 0
+               ? own
+               : NULL;
+}
+
+static void send_blob(struct job_client *job_client, struct blob *blob, const struct bytes *data)
+{
+    struct blob_put put = {.digest = blob->digest, .data = *data};
+    struct call *call = job_client_new_call(job_client, OP_BLOB_PUT);
+    call->digest = xmemdup(&blob->digest, sizeof(blob->digest));
+    call->digest_count = 1;
+    set_blob(job_client, blob, BLOB_SENDING);
+    remote_call(job_client->remote, OP_BLOB_PUT, &blob_put_message, &put, &empty_message, PUT_MS,
+                job_client_on_answer, call);
+}
+
 void job_client_send_blobs(struct job_client *job_client)
 {
     struct blob *blob, *next;
@@ -125,20 +157,18 @@ void job_client_send_blobs(struct job_client *job_client)
         }
         struct bytes own = {0};
         struct err error = ERR_INIT;
-        if (!blob->data.data &&
-            (!job_client->read ||
-             job_client->read(job_client->read_owner, &blob->digest, &own, &error) != 0)) {
+        const struct bytes *data = bytes_of(job_client, blob, &own, &error);
+        if (!blob->ask_first && (!data || data->len > UNASKED_MAX)) {
+            blob->ask_first = true;
+            set_blob(job_client, blob, BLOB_UNKNOWN);
+            job_client_schedule(job_client);
+        } else if (!data) {
             err_set(&error, ERR_PROTOCOL, "the daemon asks for bytes that nobody has");
             job_client_give_up(job_client, &error);
             return;
+        } else {
+            send_blob(job_client, blob, data);
         }
-        struct blob_put put = {.digest = blob->digest, .data = blob->data.data ? blob->data : own};
-        struct call *call = job_client_new_call(job_client, OP_BLOB_PUT);
-        call->digest = xmemdup(&blob->digest, sizeof(blob->digest));
-        call->digest_count = 1;
-        set_blob(job_client, blob, BLOB_SENDING);
-        remote_call(job_client->remote, OP_BLOB_PUT, &blob_put_message, &put, &empty_message,
-                    PUT_MS, job_client_on_answer, call);
         bytes_clear(&own);
     }
 }

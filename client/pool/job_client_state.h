@@ -11,12 +11,14 @@
 #define CALL_MS 5000       // deadline of a call that is answered at once
 #define WAIT_JOBS_MAX 4096 // jobs of one WAIT, CANCEL or ACK, see proto/daemon.def
 
+// MISSING: the daemon has said so, or it is not asked.
 enum blob_state { BLOB_UNKNOWN, BLOB_ASKED, BLOB_MISSING, BLOB_SENDING, BLOB_KNOWN };
 enum phase { PHASE_NEW, PHASE_SUBMITTING, PHASE_SUBMITTED };
 
 struct blob {
     struct digest digest; // key
     enum blob_state state;
+    bool ask_first;           // it is not sent before the daemon has been asked whether it has it
     struct bytes data;        // from job_client_add_blob; empty when it must be read
     struct blob *next, *prev; // in the client's list of those that are missing
     UT_hash_handle hh;
