@@ -210,8 +210,8 @@ static int add_sources(struct neighbours *neighbours, const struct run_state *ru
             continue;
         }
         struct known_source *known = &context->neighbours[context->neighbours_count++];
-        rc = search_known_source(known, run_state, list[i].id, context, neighbours->read,
-                                 neighbours->owner, err);
+        rc = search_known_source(known, run_state, list[i].id, UINT64_MAX, context,
+                                 neighbours->read, neighbours->owner, err);
         bytes += known->source.len;
         if (rc == 0 && bytes <= NEIGHBOURS_BYTES_MAX) {
             list[kept++] = list[i];

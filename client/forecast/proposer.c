@@ -101,9 +101,9 @@ static int add_inspirations(struct worker_proposer *proposer, const struct run_s
 
     request->inspirations = xcalloc(INSPIRATIONS, sizeof(*request->inspirations));
     for (size_t i = 0; i < count && rc == 0; i++) {
-        rc =
-            search_known_source(&request->inspirations[request->inspirations_count++], run_state,
-                                id[i], request->context, proposer->read, proposer->read_owner, err);
+        rc = search_known_source(&request->inspirations[request->inspirations_count++], run_state,
+                                 id[i], visible, request->context, proposer->read,
+                                 proposer->read_owner, err);
     }
     return rc;
 }
@@ -133,7 +133,7 @@ static int send_one(struct worker_proposer *proposer, struct round *round,
     message_init(&known_source_message, &parent);
     int rc = 0;
     if (wanted->parent != 0) {
-        rc = search_known_source(&parent, run_state, wanted->parent, request->context,
+        rc = search_known_source(&parent, run_state, wanted->parent, visible, request->context,
                                  proposer->read, proposer->read_owner, err);
         request->parent = &parent;
     }

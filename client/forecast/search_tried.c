@@ -96,8 +96,8 @@ bool search_tried(struct tried *ret, const struct run_state *run_state, uint64_t
 }
 
 int search_known_source(struct known_source *ret, const struct run_state *run_state, uint64_t id,
-                        const struct search_context *context, search_text_reader *read, void *owner,
-                        struct err *err)
+                        uint64_t visible, const struct search_context *context,
+                        search_text_reader *read, void *owner, struct err *err)
 {
     const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
     const struct compiled *compiled = candidate->compiled;
@@ -106,6 +106,11 @@ int search_known_source(struct known_source *ret, const struct run_state *run_st
     message_init(&known_source_message, ret);
     ret->candidate = id;
     ret->name = search_cut(candidate->proposed.name, 1000);
+    if (id > visible) {
+        ret->verdict = VERDICT_NONE;
+        ret->log2 = NAN;
+        return read(owner, &candidate->proposed.source, &ret->source, err);
+    }
     ret->verdict = outcome.verdict;
     ret->log2 = outcome.log2;
     ret->reason = search_cut(outcome.reason, 8000);

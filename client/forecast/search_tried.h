@@ -22,11 +22,12 @@ const struct result *search_result(const struct run_state_candidate *candidate);
 // outcome yet. *ret owns its parts.
 bool search_tried(struct tried *ret, const struct run_state *run_state, uint64_t id,
                   const struct search_context *context);
-// The same with its source, which is read; an outcome need not be there. *ret owns its parts, also
-// after an error.
+// The same with its source, which is read; an outcome need not be there, and of a candidate beyond
+// `visible` none is told. *ret owns its parts, also after an error.
 MUST_CHECK int search_known_source(struct known_source *ret, const struct run_state *run_state,
-                                   uint64_t id, const struct search_context *context,
-                                   search_text_reader *read, void *owner, struct err *err);
+                                   uint64_t id, uint64_t visible,
+                                   const struct search_context *context, search_text_reader *read,
+                                   void *owner, struct err *err);
 
 // The log2 speedups of a result in context->cases, by the names of the cases; NaN where the result
 // does not have one. malloc'd, *ret_count long; NULL and 0 when there are fewer than two cases.

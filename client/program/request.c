@@ -97,9 +97,17 @@ static void set_outcome(json_t *object, const struct run_state_candidate *candid
     }
 }
 
-static json_t *describe(const struct run_state *run_state, uint64_t id)
+struct writer {
+    const struct run_state *run_state;
+    uint64_t visible;
+    search_text_reader *read;
+    void *owner;
+};
+
+// Of a candidate beyond those that are visible no outcome is told.
+static json_t *describe(const struct writer *w, uint64_t id)
 {
-    const struct run_state_candidate *candidate = &run_state->candidate[id - 1];
+    const struct run_state_candidate *candidate = &w->run_state->candidate[id - 1];
     json_t *object = json_object();
 
     json_object_set_new(object, "candidate", json_integer((json_int_t)id));
@@ -108,18 +116,13 @@ static json_t *describe(const struct run_state *run_state, uint64_t id)
         json_object_set_new(object, "parent", json_integer((json_int_t)candidate->proposed.parent));
     }
     set_params(object, &candidate->proposed);
-    set_outcome(object, candidate);
+    if (id <= w->visible) {
+        set_outcome(object, candidate);
+    }
     return object;
 }
 
 // ---- the parts of the line ----
-
-struct writer {
-    const struct run_state *run_state;
-    uint64_t visible;
-    search_text_reader *read;
-    void *owner;
-};
 
 static int set_problem(json_t *line, const struct writer *w, struct err *err)
 {
@@ -154,7 +157,7 @@ static int set_candidate(json_t *line, const char *key, const struct writer *w, 
         json_object_set_new(line, key, json_null());
         return 0;
     }
-    json_t *object = describe(w->run_state, id);
+    json_t *object = describe(w, id);
     json_object_set_new(line, key, object);
     return set_blob(object, "source", &w->run_state->candidate[id - 1].proposed.source, w->read,
                     w->owner, &len, err);
@@ -175,7 +178,7 @@ static int set_results(json_t *line, const struct writer *w, struct err *err)
             break;
         }
         if (has_outcome(candidate)) {
-            json_t *object = describe(w->run_state, id);
+            json_t *object = describe(w, id);
             size_t len = 0;
 
             if (sources < REQUEST_SOURCES_MAX) {

@@ -40,6 +40,7 @@ struct generator_ops {
 struct generator {
     const struct generator_ops *ops;
     bool asks;          // Somebody is asked for its candidates; there are no points.
+    bool is_files;      // Its candidates are programs that the user has given.
     bool is_opaque;     // Before a point is compiled nothing is known of it but its name.
     size_t point_count; // at least 1, unless asks
     size_t axis_count;  // at most GENERATOR_AXIS_MAX; 0: points have no position and no neighbours

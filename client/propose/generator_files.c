@@ -104,6 +104,7 @@ int generator_files(struct generator **ret, const struct bytes *text, const char
 {
     struct files_generator *files = xcalloc(1, sizeof(*files));
     files->generator.ops = &files_ops;
+    files->generator.is_files = true;
     size_t *count = &files->generator.point_count;
     const char *line = (const char *)text->data, *end = line + text->len;
     int rc = 0;

@@ -8,6 +8,7 @@
 #define STREAM_RANDOM 0x73747261ULL // separates these draws from other uses of the seed
 #define TRIES 64                    // draws before the free points are counted
 #define NEIGHBOUR_MAX 128           // of one point
+#define GIVEN_MAX 16                // candidates of the user that are started from before outcomes
 
 const struct strategy *strategy_find(const char *name)
 {
@@ -122,6 +123,19 @@ bool strategy_failed(const struct strategy_view *view, uint64_t candidate)
     double ignored;
     return candidate <= view->visible && !strategy_score(view, candidate, &ignored) &&
            (c->result || (c->compiled && c->compiled->verdict != VERDICT_NONE));
+}
+
+uint64_t strategy_given(const struct strategy_view *view, uint64_t slot)
+{
+    uint64_t given[GIVEN_MAX];
+    size_t count = 0;
+    for (uint64_t id = view->run_state->candidate_count; id > 0 && count < GIVEN_MAX; id--) {
+        const struct run_proposed *proposed = &view->run_state->candidate[id - 1].proposed;
+        if ((view->given >> proposed->generator & 1) != 0 && proposed->duplicate_of == 0) {
+            given[count++] = id;
+        }
+    }
+    return count > 0 ? given[slot % count] : 0;
 }
 
 double strategy_uniform(const struct strategy_view *view, uint64_t stream, uint64_t slot)

@@ -21,6 +21,7 @@ struct strategy_view {
     uint64_t visible;
     const struct generator *generator;
     uint64_t number; // of the generator in the run; points of other generators are left out
+    unsigned given;  // bits 1 << number: generators of files, whose candidates the user has given
     uint64_t seed;
     bool discards; // The policy discards poor forecasts unmeasured, so random points are cheaper.
 };
@@ -36,7 +37,8 @@ struct strategy {
     // there are; fewer than want only when no more are left.
     size_t (*choose)(const struct strategy_view *view, size_t want, struct strategy_choice *out);
     // For a generator without points: the candidate that a new one is to be made from; 0: the
-    // baseline. slot is the new candidate's number.
+    // baseline. slot is the new candidate's number. The candidate may be one that the user has
+    // given (strategy_given), of which no outcome may be looked at yet.
     uint64_t (*parent)(const struct strategy_view *view, uint64_t slot);
 };
 
@@ -69,6 +71,9 @@ size_t strategy_keep_best(struct strategy_ranked *best, size_t count, size_t max
                           const struct strategy_ranked *one);
 // Whether a visible candidate did not compile or was not correct.
 bool strategy_failed(const struct strategy_view *view, uint64_t candidate);
+// What a language model starts from as long as no outcome is visible: one of the newest candidates
+// that the user has given, in turns; 0, the baseline, when there is none.
+uint64_t strategy_given(const struct strategy_view *view, uint64_t slot);
 // A uniform random number from 0 to 1 that depends on the seed, the stream (a constant for each
 // use) and the slot alone.
 double strategy_uniform(const struct strategy_view *view, uint64_t stream, uint64_t slot);

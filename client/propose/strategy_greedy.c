@@ -200,7 +200,8 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
 }
 
 // One of the PARENTS best candidates, in turns. With probability EXPLORE it is the newest candidate
-// that failed, so that it is repaired, or the baseline when none failed.
+// that failed, so that it is repaired, or the baseline when none failed. Before there are any it is
+// one that the user has given.
 static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
     double coin = strategy_uniform(view, STREAM_COIN, slot);
@@ -218,6 +219,9 @@ static uint64_t parent(const struct strategy_view *view, uint64_t slot)
         } else if (strategy_failed(view, id)) {
             failed = id;
         }
+    }
+    if (count == 0 && failed == 0) {
+        return strategy_given(view, slot);
     }
     return count == 0 || coin < EXPLORE ? failed : best[slot % count].candidate;
 }

@@ -326,7 +326,8 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
 }
 
 // An elite of the slot's island. With probability EXPLORE it is the newest candidate that failed,
-// so that it is repaired, or the baseline when none failed.
+// so that it is repaired, or the baseline when none failed. Before there are any it is one that the
+// user has given.
 static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
     struct archive archive;
@@ -344,7 +345,7 @@ static uint64_t parent(const struct strategy_view *view, uint64_t slot)
         }
     }
     archive_release(&archive);
-    return ret;
+    return ret == 0 && count == 0 ? strategy_given(view, slot) : ret;
 }
 
 const struct strategy strategy_islands = {

@@ -220,7 +220,8 @@ static size_t choose(const struct strategy_view *view, size_t want, struct strat
 }
 
 // A language model is asked for CHILDREN candidates at a time. The first request of a batch is for
-// the first node of the order, the second for the next node of another lineage, and so on.
+// the first node of the order, the second for the next node of another lineage, and so on. Before
+// there is a node, each is for one that the user has given.
 static uint64_t parent(const struct strategy_view *view, uint64_t slot)
 {
     uint64_t made = view->run_state->candidate_count, ret = 0;
@@ -230,11 +231,12 @@ static uint64_t parent(const struct strategy_view *view, uint64_t slot)
     }
     struct tree tree = tree_of(view);
     struct node *node = take(&tree);
+    ret = node ? 0 : strategy_given(view, slot);
     for (uint64_t i = 0; i < requests && node; i++) {
         block(&tree, node);
         node = take(&tree);
     }
-    ret = node ? node->candidate : 0;
+    ret = node ? node->candidate : ret;
     tree_release(&tree);
     return ret;
 }

@@ -13,10 +13,15 @@
 
 struct strategy_view pipeline_view(const struct pipeline *p, uint64_t visible, size_t number)
 {
+    unsigned given = 0;
+    for (size_t i = 0; i < p->generator_count; i++) {
+        given |= (unsigned)p->generator[i]->is_files << i;
+    }
     return (struct strategy_view){.run_state = p->run_state,
                                   .visible = visible,
                                   .generator = p->generator[number],
                                   .number = number,
+                                  .given = given,
                                   .seed = p->run_state->started.seed,
                                   .discards =
                                       p->policy->discards && trust_holds(p->run_state, visible)};

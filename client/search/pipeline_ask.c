@@ -218,8 +218,9 @@ static int next_round(struct pipeline *p, struct err *err)
     size_t count = 0;
     while (missing > 0 && count < proposer->round_max) {
         uint64_t some = missing < most ? missing : most;
+        // A round that brought nothing new is followed by one from other parents.
         asked->request[count] = (struct proposer_request){
-            .parent = p->strategy->parent(&view, next + 1),
+            .parent = p->strategy->parent(&view, next + asked->round + 1),
             .count = some,
             .draw = (asked->batch * 1000 + asked->round) * PROPOSER_ROUND_MAX + count,
         };
