@@ -97,3 +97,33 @@ int global_options_read(struct session_options *options, struct err *err)
     free(own);
     return rc;
 }
+
+struct global_addresses global_addresses_begin(struct session_options *options)
+{
+    struct global_addresses ret = {.pool = options->pool, .worker = options->worker};
+    options->pool = options->worker = NULL;
+    return ret;
+}
+
+int global_addresses_end(struct session_options *options, struct global_addresses *addresses_take,
+                         struct err *err)
+{
+    const char *beside = !options->local ? NULL
+                         : options->pool ? "pool"
+                                         : (options->worker ? "worker" : NULL);
+    char **field[] = {&options->pool, &options->worker};
+    char *before[] = {addresses_take->pool, addresses_take->worker};
+    for (size_t i = 0; i < ARRAY_LEN(field); i++) {
+        if (*field[i]) {
+            free(before[i]);
+        } else {
+            *field[i] = before[i];
+        }
+    }
+    *addresses_take = (struct global_addresses){NULL, NULL};
+    return beside ? err_set(err, ERR_USAGE,
+                            "--local starts a daemon and a worker of its own and would not use "
+                            "--%s; leave one of the two out",
+                            beside)
+                  : 0;
+}

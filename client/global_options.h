@@ -16,4 +16,14 @@ extern const struct option_row global_option_rows[];
 // not exist. ERR_INVALID names file and line.
 MUST_CHECK int global_options_read(struct session_options *options, struct err *err);
 
+// What the addresses are without the command line. Begin takes them out of *options, so that after
+// the line has been read it is seen what it names; end puts them back where it names none.
+// ERR_USAGE when it names any beside --local, which would not use them.
+struct global_addresses {
+    char *pool, *worker; // owned between begin and end
+};
+struct global_addresses global_addresses_begin(struct session_options *options);
+MUST_CHECK int global_addresses_end(struct session_options *options,
+                                    struct global_addresses *addresses_take, struct err *err);
+
 #endif

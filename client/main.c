@@ -165,14 +165,17 @@ static int run_line(int argc, char **argv, struct err *err)
     }
     struct option_row *rows = join_rows(command);
     char *target = xcalloc(1, GLOBAL_SIZE + (command ? command->options_size : 0));
-    const struct session_options *options = (const struct session_options *)(const void *)target;
+    struct session_options *options = (struct session_options *)(void *)target;
     struct err unread = ERR_INIT; // what is wrong with a configuration file does not hinder --help
     code = options_defaults(rows, target, err);
-    int unread_code = code == 0 ? global_options_read((void *)target, &unread) : 0;
+    int unread_code = code == 0 ? global_options_read(options, &unread) : 0;
     char **argument = NULL;
     size_t count = 0;
     if (code == 0) {
-        code = options_parse(rows, target, argc, argv, &argument, &count, err);
+        struct global_addresses before = global_addresses_begin(options);
+        int parsed = options_parse(rows, target, argc, argv, &argument, &count, err);
+        code = global_addresses_end(options, &before, parsed == 0 ? err : NULL);
+        code = parsed != 0 ? parsed : code;
     }
     int rc = EXIT_OK;
     if (code != 0) {

@@ -82,6 +82,8 @@ done <<'TABLE'
 2 | unknown option --frobnicate; --help lists all | kcast status --frobnicate
 2 | unknown option -Z | kcast status -Z
 2 | option --pool needs a value | kcast status --pool
+2 | would not use --worker; leave one of the two out | kcast --local --worker tcp://127.0.0.1:1 status
+2 | would not use --pool; leave one of the two out | kcast status --pool tcp://127.0.0.1:1 --local
 2 | option --sandbox: 'maybe' is none of on|off | kcast --sandbox maybe status
 2 | option --budget: 'soon' is not a duration like 90, 250ms, 30s, 5m or 1h30m | kcast search scan --budget soon
 2 | '30m1h' is not a duration | kcast search scan --budget 30m1h
