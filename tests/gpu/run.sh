@@ -3,7 +3,7 @@
 #   tests/gpu/run.sh build/kernelcast.tar.xz [STEP…]
 # Steps: probe problems battery recorded faults bench stream agree search (default: these), originals (replay against the original in its own
 # process; tests/gpu/originals.py has its variables), routing (forecasts of Triton kernels before they are compiled; variables in
-# tests/gpu/routing.sh) and pool, whose parts and their times are chosen by the variables at the top of
+# tests/gpu/routing.sh), written (Python from a language model's words to its verdicts) and pool, whose parts and their times are chosen by the variables at the top of
 # tests/gpu/pool.sh. KCAST_DEVICES: of the daemon, default cuda, all GPUs. KCAST_STREAM: problems of the step
 # stream. KCAST_AGREE: agree.txt of another time, to compare with. KCAST_SEED: of the battery's order, to see a run again. Keeps logs,
 # reports and run files in $OUT, or in build/gpu when that is not set. Prints a short table last.
@@ -97,6 +97,11 @@ for name in "$@"; do
     routing) # has a daemon of its own
         stop
         step routing tests/gpu/routing.sh "$bin" "$work" "$KCAST_PROBLEMS"
+        start_daemon ;;
+    written) # likewise
+        stop
+        step written tests/gpu/written.sh "$bin" "$work"
+        cp "$work"/written/*.log "$out"
         start_daemon ;;
     originals) # needs the GPU for itself
         stop
