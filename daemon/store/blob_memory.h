@@ -14,7 +14,8 @@
 // The bytes of larger blobs are not kept: copying them takes as long as having another thread read
 // them.
 #define BLOB_MEMORY_ONE ((size_t)256 << 10)
-// For so long a blob counts as being there once it has been, unless files are swept.
+// For so long a blob counts as being there once it has been, unless files are swept, and its bytes
+// as those of its file.
 #define BLOB_MEMORY_S 600
 
 struct blob_memory;
@@ -23,8 +24,8 @@ struct blob_memory;
 struct blob_memory *blob_memory_create(size_t max_bytes);
 void blob_memory_free(struct blob_memory *memory); // NULL is fine
 
-// The file of this blob has just been written, read or found. data: its bytes, which are copied;
-// NULL: they are not known, and what is kept of them stays.
+// The file of this blob has just been written or read, with these bytes, which have its digest and
+// are copied; or has been found (data NULL), which says nothing of its bytes.
 void blob_memory_add(struct blob_memory *memory, const struct digest *digest,
                      const struct bytes *data, uint64_t now_ms);
 // Whether the file is there, for all that is known.

@@ -21,6 +21,7 @@ struct put {
     struct line_place place;
     uint64_t room; // bytes that are reserved
     bool written;  // the room is used
+    bool invalid;  // the bytes do not have the digest
     bool refused;  // no room could be reserved, as err says
     bool missing;  // and the blob is not there
     bool tried;    // it has waited for a sweep already
@@ -85,13 +86,15 @@ static void put_work(uv_work_t *work)
 {
     struct put *put = work->data;
 
-    if (put->refused) {
-        put->missing = !is_there(put);
+    struct digest found = digest_of(put->data.data, put->data.len);
+    put->invalid = !digest_equal(&found, &put->digest);
+    if (put->invalid) {
+        put->err = (struct err)ERR_INIT; // whether there would be room
+        (void)err_set(&put->err, ERR_INVALID, "the bytes of a blob do not have its digest");
         return;
     }
-    struct digest found = digest_of(put->data.data, put->data.len);
-    if (!digest_equal(&found, &put->digest)) {
-        (void)err_set(&put->err, ERR_INVALID, "the bytes of a blob do not have its digest");
+    if (put->refused) {
+        put->missing = !is_there(put);
         return;
     }
     (void)write_blob(put, &put->err);
@@ -99,8 +102,12 @@ static void put_work(uv_work_t *work)
 
 static void finish_put(struct put *put)
 {
+    struct blob_memory *memory = put->store->memory;
+
     if (put->err.code == ERR_NONE) {
-        blob_memory_add(put->store->memory, &put->digest, &put->data, uv_now(put->store->loop));
+        blob_memory_add(memory, &put->digest, &put->data, uv_now(put->store->loop));
+    } else if (!put->invalid) { // what was there may be damaged, and gone
+        blob_memory_forget(memory, &put->digest);
     }
     put->done(put->owner, put->err.code != ERR_NONE ? &put->err : NULL);
     bytes_clear(&put->data);
@@ -133,7 +140,7 @@ static void on_put(uv_work_t *work, int status)
     if (!put->refused) {
         blob_quota_settle(store->quota, put->tenant, put->room, put->written);
         store->full += put->err.code == ERR_NO_SPACE;
-    } else if (!put->missing) {
+    } else if (!put->missing && !put->invalid) {
         put->err = (struct err)ERR_INIT;
     }
     leave_line(put, &put->place);

@@ -1,8 +1,8 @@
 // Design note. The walk notes the size and time of every file. When there is too much, the files
 // are removed oldest first. Each is looked at once more before that, because somebody who has asked
 // for it in the meantime has made it new. So a blob that a caller was just told to be there stays
-// for the grace period, which is longer than it takes to submit a job. From then on the job keeps
-// it.
+// for most of the grace period, which is longer than it takes to submit a job. From then on the job
+// keeps it.
 #include "daemon/store/blob_sweep.h"
 #include "common/log.h"
 #include "common/mem.h"

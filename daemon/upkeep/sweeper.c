@@ -1,6 +1,7 @@
 // Design note. The loop thread lists the blobs that are needed at one moment; then another thread
 // walks through the files. A blob that becomes needed during the walk has just been checked or
-// stored, which renews its time of use, so the walk keeps it.
+// stored, so that its time of use is at most twenty minutes old (ten that it is known to be there
+// without a look, and ten within which a time is not renewed), and the walk keeps it for an hour.
 #include "daemon/upkeep/sweeper.h"
 #include "common/log.h"
 #include <stdlib.h>

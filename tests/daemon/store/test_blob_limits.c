@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -178,6 +179,70 @@ static void a_blob_that_is_there_may_be_sent_again(void **state)
     assert_int_equal(bytes_there(f), 40 * ROOM);
 }
 
+static void on_invalid(void *owner, const struct err *error)
+{
+    bool *refused = owner;
+
+    assert_non_null(error);
+    assert_int_equal(error->code, ERR_INVALID);
+    *refused = true;
+}
+
+static void on_loaded(void *owner, const struct err *error, size_t failed, struct bytes *blobs,
+                      size_t count)
+{
+    struct bytes *ret = owner;
+
+    (void)failed;
+    assert_null(error);
+    assert_int_equal(count, 1);
+    *ret = bytes_take(&blobs[0]);
+}
+
+static void on_missing(void *owner, const struct digest *missing, size_t count)
+{
+    (void)missing;
+    *(size_t *)owner = count;
+}
+
+// Whoever has no room cannot have other bytes taken for those of a blob that is there, and a blob
+// that was gone is known to be missing afterwards.
+static void bytes_without_room_are_looked_at(void **state)
+{
+    struct fixture *f = *state;
+    const struct blob_caller ann = {.tenant = "ann", .name = "ann"};
+    struct bytes evil = bytes_copy("evil", 4), loaded = {0};
+    bool refused = false;
+    size_t missing = 0;
+
+    tick(f);
+    struct digest honest = put(f, "ben", 0);
+    for (int i = 1; i <= 40; i++) {
+        (void)put(f, "ann", i);
+    }
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(f->stored, 41);
+    blob_store_remember(f->store, 1 << 20); // it knows nothing yet, as after a restart
+    blob_put(f->store, &ann, &honest, &evil, false, on_invalid, &refused);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_true(refused);
+    blob_load(f->store, &honest, 1, on_loaded, &loaded);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(loaded.len, 6);
+    assert_memory_equal(loaded.data, "blob 0", 6);
+    bytes_clear(&loaded);
+    char *path = blob_path(f->dir, &honest);
+    assert_int_equal(unlink(path), 0);
+    (void)put(f, "ann", 0);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    tick(f);
+    assert_int_equal(f->refused, 1);
+    blob_check(f->store, &ann, &honest, 1, on_missing, &missing);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(missing, 1);
+    free(path);
+}
+
 // A tenant at its limit loses its own old blobs, and nobody else does.
 static void old_blobs_of_a_full_tenant_go(void **state)
 {
@@ -250,11 +315,9 @@ static void what_waits_ends_with_the_sweeper(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(many_at_once_do_not_exceed_a_limit_together),
-        TEST(a_blob_that_is_there_may_be_sent_again),
-        TEST(old_blobs_of_a_full_tenant_go),
-        TEST(what_a_tenant_has_outlives_a_restart),
-        TEST(what_waits_ends_with_the_sweeper),
+        TEST(many_at_once_do_not_exceed_a_limit_together), TEST(bytes_without_room_are_looked_at),
+        TEST(a_blob_that_is_there_may_be_sent_again),      TEST(old_blobs_of_a_full_tenant_go),
+        TEST(what_a_tenant_has_outlives_a_restart),        TEST(what_waits_ends_with_the_sweeper),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,8 +67,13 @@ static void what_was_added_is_found_until_its_time_has_passed(void **state)
     assert_false(has(1, LATER));
     assert_null(find(1, LATER));
     assert_false(has(2, MS));
-    add(1, NULL, LATER); // its file was looked at again
+    add(1, NULL, LATER); // its file was found, and not read
+    assert_true(has(1, LATER));
+    assert_null(find(1, LATER));
+    add(1, "source", LATER); // it was read
     assert_memory_equal(find(1, LATER)->data, "source", 6);
+    add(1, NULL, LATER + 1);
+    assert_null(find(1, LATER + BLOB_MEMORY_S * UINT64_C(1000)));
 }
 
 static void a_file_that_was_only_looked_for_has_no_bytes_yet(void **state)
