@@ -1,5 +1,6 @@
 // Which blobs the daemon has, and how the others get there. A candidate is seldom known there, so
-// one that is small is sent without asking: that is one answer less to wait for.
+// one that is small is sent without asking: that is one answer less to wait for. Not so where
+// several come at once, as when a folder is measured again.
 #include "client/pool/job_client_state.h"
 
 #include "common/mem.h"
@@ -93,7 +94,10 @@ void job_client_add_blob(struct job_client *job_client, const void *data, size_t
 void job_client_ask_for_blobs(struct job_client *job_client)
 {
     struct digest *digest = NULL;
-    size_t count = 0;
+    struct blob *waits;
+    size_t count = 0, unasked = 0;
+    DL_COUNT(job_client->missing, waits, unasked);
+    unasked += job_client->calls[OP_BLOB_PUT];
     struct job_client_job *job;
     DL_FOREACH (job_client->job, job) {
         struct digest named[4];
@@ -104,8 +108,10 @@ void job_client_ask_for_blobs(struct job_client *job_client)
             if (blob->state != BLOB_UNKNOWN) {
                 continue;
             }
-            if (!blob->ask_first && digest_equal(&named[i], &job->spec.candidate)) {
+            if (unasked < PUTS_MAX && !blob->ask_first &&
+                digest_equal(&named[i], &job->spec.candidate)) {
                 set_blob(job_client, blob, BLOB_MISSING);
+                unasked++;
             } else {
                 set_blob(job_client, blob, BLOB_ASKED);
                 blob->ask_first = true;

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#define MANY 100                  // candidates at once
+#define FEW 8                     // at most so many of them are sent unasked
 #define LARGE ((size_t)100 << 10) // bytes of a candidate that is asked about
 
 struct fixture {
@@ -23,6 +25,7 @@ struct fixture {
     struct job_client *client;
     struct job_spec spec;
     struct digest known;  // a blob that the daemon has
+    bool knows_all;       // it has all that it is asked about
     struct strbuf asked;  // the blobs that it was asked about, by the names of the test
     struct strbuf sent;   // likewise
     struct digest needed; // what it asks for once, when a job is submitted
@@ -39,13 +42,23 @@ static void note(struct strbuf *list, const struct digest *digest)
                                                    : "another");
 }
 
+static size_t count_words(const struct strbuf *list)
+{
+    size_t count = 0;
+
+    for (const char *at = strbuf_text(list); *at != '\0'; at++) {
+        count += *at == ' ';
+    }
+    return count;
+}
+
 static void on_have(struct fixture *f, struct exchange *exchange, const struct blob_have *have)
 {
     struct blob_missing missing = {.digests = xcalloc(have->digests_count + 1, DIGEST_LEN)};
 
     for (size_t i = 0; i < have->digests_count; i++) {
         note(&f->asked, &have->digests[i]);
-        if (!digest_equal(&have->digests[i], &f->known)) {
+        if (!f->knows_all && !digest_equal(&have->digests[i], &f->known)) {
             missing.digests[missing.digests_count++] = have->digests[i];
         }
     }
@@ -149,6 +162,14 @@ static void on_over(void *owner, uint64_t tag, struct job_info *info, const stru
     f->over = true;
 }
 
+static void on_one_over(void *owner, uint64_t tag, struct job_info *info, const struct err *error)
+{
+    (void)tag;
+    (void)info;
+    assert_int_equal(error->code, ERR_INVALID);
+    ++*(size_t *)owner;
+}
+
 // Submits a job of this candidate and waits until it has been refused.
 static void submit(struct fixture *f, const struct digest *of)
 {
@@ -190,6 +211,28 @@ static void a_small_candidate_is_sent_at_once(void **state)
     assert_string_equal(strbuf_text(&f->sent), "candidate ");
     submit(f, &small);
     assert_string_equal(strbuf_text(&f->sent), "");
+}
+
+// Of many at once the first few are sent, and the daemon is asked about the others.
+static void many_candidates_are_asked_about(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    size_t over = 0;
+
+    f->knows_all = true;
+    for (size_t i = 0; i < MANY; i++) {
+        char key[32];
+
+        (void)snprintf(key, sizeof(key), "key %zu", i);
+        f->spec.candidate = add(f, 100 + i);
+        job_client_submit(f->client, key, &f->spec, 0, on_one_over, &over, 0);
+    }
+    while (over < MANY) {
+        assert_int_equal(job_client_run_once(f->client, &err), 0);
+    }
+    assert_in_range(count_words(&f->sent), 1, FEW);
+    assert_int_equal(count_words(&f->asked) + count_words(&f->sent), MANY + 1); // and the problem
 }
 
 static void a_candidate_that_the_daemon_has_lost_is_sent_again(void **state)
@@ -239,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_small_candidate_is_sent_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_candidates_are_asked_about, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_candidate_that_the_daemon_has_lost_is_sent_again, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_large_candidate_is_asked_about, set_up, tear_down),
