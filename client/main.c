@@ -166,16 +166,17 @@ static int run_line(int argc, char **argv, struct err *err)
     struct option_row *rows = join_rows(command);
     char *target = xcalloc(1, GLOBAL_SIZE + (command ? command->options_size : 0));
     struct session_options *options = (struct session_options *)(void *)target;
-    struct err unread = ERR_INIT; // what is wrong with a configuration file does not hinder --help
+    struct err unread = ERR_INIT; // what is wrong but does not hinder --help: a configuration file,
+                                  // or addresses beside --local
     code = options_defaults(rows, target, err);
     int unread_code = code == 0 ? global_options_read(options, &unread) : 0;
     char **argument = NULL;
     size_t count = 0;
     if (code == 0) {
         struct global_addresses before = global_addresses_begin(options);
-        int parsed = options_parse(rows, target, argc, argv, &argument, &count, err);
-        code = global_addresses_end(options, &before, parsed == 0 ? err : NULL);
-        code = parsed != 0 ? parsed : code;
+        code = options_parse(rows, target, argc, argv, &argument, &count, err);
+        int beside = global_addresses_end(options, &before, &unread);
+        unread_code = unread_code != 0 ? unread_code : beside;
     }
     int rc = EXIT_OK;
     if (code != 0) {

@@ -131,7 +131,9 @@ uint64_t strategy_given(const struct strategy_view *view, uint64_t slot)
     size_t count = 0;
     for (uint64_t id = view->run_state->candidate_count; id > 0 && count < GIVEN_MAX; id--) {
         const struct run_proposed *proposed = &view->run_state->candidate[id - 1].proposed;
-        if ((view->given >> proposed->generator & 1) != 0 && proposed->duplicate_of == 0) {
+        bool is_given = proposed->generator < RUN_GENERATORS_MAX &&
+                        (view->given >> proposed->generator & 1) != 0;
+        if (is_given && proposed->duplicate_of == 0 && !strategy_failed(view, id)) {
             given[count++] = id;
         }
     }

@@ -71,8 +71,9 @@ size_t strategy_keep_best(struct strategy_ranked *best, size_t count, size_t max
                           const struct strategy_ranked *one);
 // Whether a visible candidate did not compile or was not correct.
 bool strategy_failed(const struct strategy_view *view, uint64_t candidate);
-// What a language model starts from as long as no outcome is visible: one of the newest candidates
-// that the user has given, in turns; 0, the baseline, when there is none.
+// What a language model starts from as long as the strategy sees no correct candidate to start from
+// (islands: on its island): one of the newest candidates that the user has given and that have not
+// failed visibly, in turns; 0, the baseline, when there is none.
 uint64_t strategy_given(const struct strategy_view *view, uint64_t slot);
 // A uniform random number from 0 to 1 that depends on the seed, the stream (a constant for each
 // use) and the slot alone.

@@ -22,6 +22,9 @@
 #include <string.h>
 
 #define FRUITLESS_MAX 3 // rounds without a new candidate that end the asking
+// Slots by which a round is beyond the one before. Strategies name the same parent for up to four
+// slots in a row, or for slots that are apart by up to six.
+#define ROUND_SLOTS 7
 #define WAITING_MAX 256 // proposals of a generator that are kept
 #define NAME_MAX_LEN 80 // characters of a source's first comment
 
@@ -220,7 +223,7 @@ static int next_round(struct pipeline *p, struct err *err)
         uint64_t some = missing < most ? missing : most;
         // A round that brought nothing new is followed by one from other parents.
         asked->request[count] = (struct proposer_request){
-            .parent = p->strategy->parent(&view, next + asked->round + 1),
+            .parent = p->strategy->parent(&view, next + asked->round * ROUND_SLOTS + 1),
             .count = some,
             .draw = (asked->batch * 1000 + asked->round) * PROPOSER_ROUND_MAX + count,
         };

@@ -61,6 +61,29 @@ static void before_outcomes_each_given_program_is_started_from(void **state)
     generator_free(view.generator);
 }
 
+static void what_has_failed_is_not_started_from_as_given(void **state)
+{
+    struct made_view view;
+    size_t count[GIVEN + ALSO + 1];
+
+    (void)state;
+    made(&view);
+    for (size_t i = 0; i < GIVEN; i++) {
+        made_view_measured(&view, i, VERDICT_WRONG, NAN);
+    }
+    view.candidate[0].proposed.generator = 40; // of a damaged run file
+    view.view.visible = 3;
+    for (uint64_t slot = 9; slot < 9 + SLOTS; slot++) {
+        uint64_t given = strategy_given(&view.view, slot);
+
+        assert_true(given == 4 || given == 5);
+    }
+    view.view.visible = GIVEN;
+    count_parents(&strategy_puct, &view.view, count);
+    assert_int_equal(count[0], SLOTS);
+    generator_free(view.generator);
+}
+
 static void without_given_programs_it_is_the_baseline(void **state)
 {
     struct made_view view;
@@ -99,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_outcomes_each_given_program_is_started_from),
+        cmocka_unit_test(what_has_failed_is_not_started_from_as_given),
         cmocka_unit_test(without_given_programs_it_is_the_baseline),
         cmocka_unit_test(with_outcomes_it_is_the_best),
     };
