@@ -12,7 +12,6 @@ import re
 import sys
 
 FORECAST = '{"bin": "E", "p": {"D": 0.3, "E": 0.4, "F": 0.3}, "p_correct": 0.9}'
-STATE = {"questions": 0, "examples": set()}
 CUDA = """// %(threads)d threads for each row, unrolled %(unroll)d times
 //@ launch row_sum grid=(rows) block=(%(threads)d) args=(x, y, cols, a)
 extern "C" __global__ void row_sum(const float *x, float *y, int cols, double a)
@@ -72,10 +71,12 @@ def rewritten(source, number):
     return f"# {rows} rows for each program, {warps} warps\n" + re.sub(r"^#.*\n", "", source)
 
 
-def programs(question, number):
+def programs(question):
+    """What is written follows from the question alone: from its number in its round, the round and the batch."""
+    draw = int(re.search(r"\(Draw (\d+)\.\)", question).group(1))
+    number = draw % 8 + 4 * (draw // 8 % 1000 + draw // 8000)
     source = parent(question)
-    if example(question) not in STATE["examples"]:
-        STATE["examples"].add(example(question))
+    if draw % 8 == 0 and not (source and "@triton.jit" in source):
         return [example(question)]
     if "is one file of Python" not in question:
         return [CUDA % {"threads": (512, 128, 64, 1024, 32)[number % 5], "unroll": (1, 2, 4, 8)[number // 5 % 4]}]
@@ -105,11 +106,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                              for m in body["messages"])
         text = FORECAST
         if "faster program" in question:
-            written = programs(question, STATE["questions"])
-            STATE["questions"] += 1
+            written = programs(question)
             with open(sys.argv[1], "a", encoding="utf-8") as log:
                 start = "the baseline" if parent(question) is None else "a candidate"
-                print(f"question {STATE['questions']}, from {start}: " + "; ".join(w.split("\n", 1)[0] for w in written), file=log)
+                print(f"from {start}: " + "; ".join(w.split("\n", 1)[0] for w in written), file=log)
             text = "Memory bounds it, so I change how it is read.\n" + "".join(f"```python\n{w.rstrip()}\n```\n" for w in written)
         reply = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
                             "usage": {"prompt_tokens": len(question) // 4, "completion_tokens": len(text) // 4}}).encode()
