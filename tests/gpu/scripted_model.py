@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """An endpoint that answers as a language model would that is asked for programs in Python, with no model in it:
   scripted_model.py LOG     prints its url, then answers until it is killed
-Its first program is the worked example of the question itself. After that it edits the program that it is told to start from, in the
-question's own form of edits: another number of warps or steps, with the indentation of the lines left out; it rewrites the whole file,
-and now and then writes it wrong or makes an edit that fits nowhere. A question for CUDA gets the example of such programs, and then a plain
-kernel with other numbers of threads; a question for a forecast always the same. LOG has a line for each question for programs: their
-first lines."""
+Where the program to start from has no Triton kernel it gives the worked example of the question itself, and one like it. Otherwise it edits
+that program in the question's own form of edits, with the indentation of the lines left out: another number of warps or other steps; it
+rewrites the whole file, and now and then writes it wrong or makes an edit that fits nowhere. A question for CUDA gets the example of such
+programs and plain kernels with several numbers of threads, one for a forecast always the same. LOG has a line for each question for
+programs: their first lines."""
 import http.server
 import json
 import re
@@ -74,23 +74,22 @@ def rewritten(source, number):
 def programs(question):
     """What is written follows from the question alone: from its number in its round, the round and the batch."""
     draw = int(re.search(r"\(Draw (\d+)\.\)", question).group(1))
-    number = draw % 8 + 4 * (draw // 8 % 1000 + draw // 8000)
+    number = draw % 8 + draw // 8 % 1000 + draw // 8000
     source = parent(question)
-    if draw % 8 == 0 and not (source and "@triton.jit" in source):
-        return [example(question)]
     if "is one file of Python" not in question:
-        return [CUDA % {"threads": (512, 128, 64, 1024, 32)[number % 5], "unroll": (1, 2, 4, 8)[number // 5 % 4]}]
+        plain = [CUDA % {"threads": (512, 128, 64, 1024, 32)[n % 5], "unroll": (1, 2, 4, 8)[n // 5 % 4]} for n in (number, number + 7)]
+        return [example(question)] + plain
     if not source or "@triton.jit" not in source:
-        return [rewritten(example(question), number)]
+        return [example(question), rewritten(example(question), number)]
     written = [rewritten(source, number), changed(source, "num_warps", 2 if number % 2 else 0.5)]
     steps = re.search(r"min\((\d+), triton", source)
     line = next(line for line in source.split("\n") if "min(" in line)
     new = {512: 1024, 1024: 2048, 2048: 256, 256: 512}.get(int(steps.group(1)), 512)
     written.append(edit(f"steps of {new}", line, line.replace(f"min({steps.group(1)},", f"min({new},")))
-    if number % 4 == 2:
-        written.append("# wrong on purpose\n" + source.replace("mask=r < rows", "mask=r < rows - 1"))
-    if number % 4 == 3:
-        written.append(edit("fits nowhere", "there is no such line", "x"))
+    if number % 3 == 1:
+        written.insert(0, "# wrong on purpose\n" + source.replace("mask=r < rows", "mask=r < rows - 1"))
+    if number % 3 == 2:
+        written.insert(0, edit("fits nowhere", "there is no such line", "x"))
     return written
 
 
