@@ -67,8 +67,13 @@ static void check_wall(const struct fixture *fixture, bool off)
         assert_true(ratio < 1.3);
     }
     if (off) { // the filter refuses to sleep
-        assert_int_equal(act(&scene, ACT_SLEEP_AND_RETURN, LIMIT_NS, &time), LAUNCH_DONE);
-        assert_true(time.wall - time.cpu >= ACTS_WORK_NS * 0.5);
+        bool seen = false;
+        // Waiting for the core that had begun before a launch is taken off its wall time, too.
+        for (int i = 0; i < 5 && !seen; i++) {
+            assert_int_equal(act(&scene, ACT_SLEEP_AND_RETURN, LIMIT_NS, &time), LAUNCH_DONE);
+            seen = time.wall - time.cpu >= ACTS_WORK_NS * 0.5;
+        }
+        assert_true(seen);
     }
     close_scene(&scene);
 }
