@@ -30,7 +30,6 @@
 
 struct load {
     uv_work_t work;
-    uv_timer_t later; // instead of the work, when nothing has to be read
     struct blob_store *store;
     struct digest digest[LOAD_MAX];
     struct bytes blob[LOAD_MAX]; // those that have been read
@@ -163,10 +162,34 @@ void blob_queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run,
     }
 }
 
-void blob_run_later(struct blob_store *store, uv_timer_t *timer, uv_timer_cb run)
+struct later {
+    uv_timer_t timer;
+    void (*run)(void *owner);
+    void *owner;
+};
+
+static void on_later_closed(uv_handle_t *timer)
 {
-    (void)uv_timer_init(store->loop, timer);
-    (void)uv_timer_start(timer, run, 0, 0);
+    free(timer->data);
+}
+
+static void on_later(uv_timer_t *timer)
+{
+    struct later *later = timer->data;
+
+    later->run(later->owner);
+    uv_close((uv_handle_t *)timer, on_later_closed);
+}
+
+void blob_run_later(struct blob_store *store, void (*run)(void *owner), void *owner)
+{
+    struct later *later = xcalloc(1, sizeof(*later));
+
+    later->run = run;
+    later->owner = owner;
+    later->timer.data = later;
+    (void)uv_timer_init(store->loop, &later->timer);
+    (void)uv_timer_start(&later->timer, on_later, 0, 0);
 }
 
 // --- loading
@@ -200,13 +223,17 @@ static void remember(const struct load *load)
     }
 }
 
-static void finish_load(struct load *load)
+// Ends a load whose blobs are there, or whose error is.
+static void finish_load(void *owner)
 {
+    struct load *load = owner;
+
     load->done(load->owner, load->err.code != ERR_NONE ? &load->err : NULL, load->failed,
                load->blob, load->count);
     for (size_t i = 0; i < load->count; i++) {
         bytes_clear(&load->blob[i]);
     }
+    free(load);
 }
 
 static void on_load(uv_work_t *work, int status)
@@ -218,18 +245,6 @@ static void on_load(uv_work_t *work, int status)
     }
     remember(load);
     finish_load(load);
-    free(load);
-}
-
-static void on_later_closed(uv_handle_t *timer)
-{
-    free(timer->data);
-}
-
-static void on_later(uv_timer_t *timer)
-{
-    finish_load(timer->data);
-    uv_close((uv_handle_t *)timer, on_later_closed);
 }
 
 // As file_read gives them: followed by a NUL.
@@ -269,14 +284,14 @@ void blob_load(struct blob_store *store, const struct digest *digests, size_t co
         log_event(LOG_ERROR, "blob-defect reason=\"%zu blobs in one load\"", count);
         abort();
     }
-    load->work.data = load->later.data = load;
+    load->work.data = load;
     load->store = store;
     memcpy(load->digest, digests, count * sizeof(*digests));
     load->count = count;
     load->done = done;
     load->owner = owner;
     if (recall(load)) {
-        blob_run_later(store, &load->later, on_later);
+        blob_run_later(store, finish_load, load);
     } else {
         blob_queue_work(store, &load->work, load_work, on_load);
     }

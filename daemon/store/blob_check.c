@@ -15,7 +15,6 @@
 #define BATCH_DIGESTS 1024 // a batch that has so many takes no further check
 
 struct check {
-    uv_timer_t later;      // of one that is answered from memory
     struct digest *digest; // all that were given
     size_t count;
     struct digest *missing; // in the same order
@@ -135,17 +134,13 @@ static void begin_batch(struct blob_store *store, const char *caller, struct che
     line_enter(store->line, &batch->place, caller, on_turn_to_check, batch);
 }
 
-static void on_later_closed(uv_handle_t *timer)
+// Ends a check that is answered from memory.
+static void finish_remembered(void *owner)
 {
-    check_free(timer->data);
-}
-
-static void on_later(uv_timer_t *timer)
-{
-    struct check *check = timer->data;
+    struct check *check = owner;
 
     check->done(check->owner, check->missing, 0);
-    uv_close((uv_handle_t *)timer, on_later_closed);
+    check_free(check);
 }
 
 static bool are_remembered(const struct blob_store *store, const struct check *check)
@@ -173,9 +168,8 @@ void blob_check(struct blob_store *store, const struct blob_caller *caller,
     check->count = count;
     check->done = done;
     check->owner = owner;
-    check->later.data = check;
     if (are_remembered(store, check)) {
-        blob_run_later(store, &check->later, on_later);
+        blob_run_later(store, finish_remembered, check);
         return;
     }
     HASH_FIND_STR(store->gathering, caller->name, batch);
