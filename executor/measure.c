@@ -107,25 +107,7 @@ static void add_untimed(const struct problem *problem, const struct shape_case *
     }
 }
 
-// Announces the cases from number `from` to before `to`, of those in the list and then the
-// benchmark cases.
-static int announce(struct sequence *s, const struct untimed_case *list, size_t count, size_t from,
-                    size_t to, struct err *err)
-{
-    const struct problem *problem = s->measurement.problem;
-    int rc = 0;
-
-    for (size_t i = from; i < to && rc == 0 && s->ops->announce; i++) {
-        struct measure_case of = {.shape = i < count ? list[i].shape : &problem->bench[i - count],
-                                  .index = i < count ? list[i].index : BENCH_INDEX + i - count};
-
-        rc = s->ops->announce(s->machine, &of, err);
-    }
-    return rc;
-}
-
-// Verifies the check and the hidden cases. Most wrong candidates do not pass the first of them, so
-// only that is announced before.
+// Verifies the check and the hidden cases.
 static int verify_untimed(struct sequence *s, struct err *err)
 {
     const struct problem *problem = s->measurement.problem;
@@ -136,16 +118,12 @@ static int verify_untimed(struct sequence *s, struct err *err)
     add_untimed(problem, problem->check, problem->check_count, 0, list, &count);
     add_untimed(problem, s->hidden, s->hidden_count, HIDDEN_INDEX, list, &count);
     qsort(list, count, sizeof(*list), compare_work);
-    rc = announce(s, list, count, 0, 1, err);
     for (size_t i = 0; i < count && rc == 0; i++) {
         struct measure_case of;
 
         rc = case_init(s, &of, list[i].shape, list[i].index, err);
         if (rc == 0) {
             rc = s->ops->verify(s->machine, of.data, false, err);
-        }
-        if (rc == 0 && i == 0) {
-            rc = announce(s, list, count, 1, count + problem->bench_count, err);
         }
         case_release(s, &of);
     }

@@ -42,9 +42,6 @@ struct measure_ops {
     // releases *ret. On failure there is nothing to release.
     int (*data_create)(void *machine, const struct measure_case *of, void **ret, struct err *err);
     void (*data_free)(void *machine, void *data);
-    // Says, once, that this case will be verified if those before it are passed, so that what is
-    // expected of it can be computed ahead. Only shape and index of it are set. NULL: nothing can.
-    int (*announce)(void *machine, const struct measure_case *of, struct err *err);
     // Launches the candidate on contents 0 to MEASURE_CONTENTS - 1 of the case and has the
     // reference judge all that it computes. Does the same with the baseline when the case will be
     // timed.

@@ -117,7 +117,7 @@ void gpu_harness_release(struct gpu_harness *harness)
         }
     }
     if (!gpu->hung && !gpu->broken && !harness->retire) {
-        (void)!oracle_rest(harness->oracle, gpu, &ignored);
+        (void)!oracle_drop_trimmed(harness->oracle, gpu, &ignored);
     }
     if (!gpu->hung && harness->begin && harness->end) {
         (void)gpu->driver.event_destroy(harness->begin);
@@ -136,32 +136,13 @@ int gpu_harness_case_init(struct gpu_harness *harness, struct gpu_case *data,
 
 // ---- input data ----
 
-static struct input_set input_set_of(const struct gpu_harness *harness,
-                                     const struct measure_case *of, uint64_t content)
-{
-    return (struct input_set){.shape = *of->shape,
-                              .seed = harness->plan->seed,
-                              .case_index = of->index,
-                              .number = content};
-}
-
 struct input_set gpu_harness_input_set(const struct gpu_harness *harness,
                                        const struct gpu_case *data, uint64_t content)
 {
-    return input_set_of(harness, data->of, content);
-}
-
-int gpu_harness_announce(struct gpu_harness *harness, const struct measure_case *of,
-                         struct err *err)
-{
-    int rc = 0;
-
-    for (uint64_t content = 0; content < MEASURE_CONTENTS && rc == 0; content++) {
-        struct input_set set = input_set_of(harness, of, content);
-
-        rc = oracle_expect(harness->oracle, &set, err);
-    }
-    return rc;
+    return (struct input_set){.shape = *data->of->shape,
+                              .seed = harness->plan->seed,
+                              .case_index = data->of->index,
+                              .number = content};
 }
 
 // ---- placing ----
@@ -226,7 +207,7 @@ int gpu_harness_reserve(struct gpu_harness *harness, const struct shape_case *hi
     if (rc == 0 && (gpu->open.mapped > ARENA_TIMES * most || // all of which is looked at
                     gpu->open.chunk_count > ARENA_PIECES)) {
         arena_trim(&gpu->open, 0);
-        rc = oracle_rest(harness->oracle, gpu, err);
+        rc = oracle_drop_trimmed(harness->oracle, gpu, err);
     }
     rc = rc == 0 ? arena_reach(&gpu->open, most, err) : rc;
     arena_rewind(&gpu->open, gpu->open_mark);

@@ -118,9 +118,6 @@ MUST_CHECK int gpu_harness_reserve(struct gpu_harness *harness, const struct sha
 // Initialises the data of a case, which owns nothing. *of must outlive it.
 MUST_CHECK int gpu_harness_case_init(struct gpu_harness *harness, struct gpu_case *data,
                                      const struct measure_case *of, struct err *err);
-// Has the oracle begin to compute the expected outputs of a case for the contents of verification.
-MUST_CHECK int gpu_harness_announce(struct gpu_harness *harness, const struct measure_case *of,
-                                    struct err *err);
 // Places the case, unless it is placed for the same arms (bits 1 << enum arm_index): inspects what
 // was placed before, places tensors, prepares the arms' programs and fills everything else with a
 // pattern. Returns MEASURE_STOP when the candidate cannot be launched.

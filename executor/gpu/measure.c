@@ -124,13 +124,9 @@ static int verify_baseline(struct gpu_harness *harness, struct gpu_case *data, s
     return rc == 0 ? gpu_harness_inspect(harness, err) : rc;
 }
 
-static int announce(void *machine, const struct measure_case *of, struct err *err)
-{
-    return gpu_harness_announce(machine, of, err);
-}
-
-// Launches the candidate on the contents of verification, at the same addresses, and then on the
-// first again. A candidate that returns a remembered result is wrong at least once.
+// Launches the candidate on the contents of verification, at the same addresses, and where no timed
+// launches follow, which have new contents, on the first again. A candidate that returns a
+// remembered result is wrong at least once.
 static int verify(void *machine, void *data, bool timed, struct err *err)
 {
     struct gpu_harness *harness = machine;
@@ -145,11 +141,10 @@ static int verify(void *machine, void *data, bool timed, struct err *err)
         return rc;
     }
     rc = launch_contents(harness, ARM_CANDIDATE, data, err);
-    if (rc != 0) {
-        return rc;
+    if (rc == 0 && !timed) {
+        rc = gpu_harness_launch(harness, data, ARM_CANDIDATE, 0, NULL, err);
+        rc = rc == 0 ? gpu_harness_judge(harness, data, ARM_CANDIDATE, err) : rc;
     }
-    rc = gpu_harness_launch(harness, data, ARM_CANDIDATE, 0, NULL, err);
-    rc = rc == 0 ? gpu_harness_judge(harness, data, ARM_CANDIDATE, err) : rc;
     return rc == 0 ? gpu_harness_inspect(harness, err) : rc;
 }
 
@@ -279,13 +274,6 @@ static void outcome(void *machine, struct measure_outcome *ret)
                                                                   : "sealed");
     ret->result->sandbox = xstrdup(harness->plan->sandbox_off ? "off" : "on");
     ret->result->clock = xstrdup(unsealed ? "the executor's monotonic clock" : "CUDA events");
-    // The next measurement on the GPU may be that of another process, and what is computed ahead is
-    // of no use any more. A reference that fails there must not fail what comes next.
-    if (!harness->retire && !harness->gpu->broken && !harness->gpu->hung) {
-        struct err ignored = ERR_INIT;
-
-        harness->retire = oracle_rest(harness->oracle, harness->gpu, &ignored) != 0;
-    }
     ret->retire = harness->retire || harness->gpu->broken || harness->gpu->hung;
     ret->doubtful = harness->doubtful && ret->result->verdict == VERDICT_TIMEOUT;
 }
@@ -303,7 +291,6 @@ const struct measure_ops measure_gpu = {
     .close = close_harness,
     .data_create = data_create,
     .data_free = data_free,
-    .announce = announce,
     .verify = verify,
     .prepare_control = prepare_control,
     .superblock = superblock,

@@ -121,7 +121,6 @@ int oracle_ready(struct oracle *oracle, struct err *err)
     struct oracle_request request = {.operation = ORACLE_READY};
     struct oracle_reply reply;
 
-    oracle->computing = false;
     return ask(oracle, &request, -1, &reply, err);
 }
 
@@ -184,16 +183,7 @@ int oracle_setup(struct oracle *oracle, const struct bytes *problem, const struc
     return rc;
 }
 
-int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err)
-{
-    struct oracle_request request = {.operation = ORACLE_EXPECT, .set = *set};
-
-    oracle->computing = true;
-    return oracle_send(oracle->socket, &request, sizeof(request), err);
-}
-
-// Has the oracle keep none of the arena's chunks that are not there any more.
-static int leave_trimmed(struct oracle *oracle, const struct gpu *gpu, struct err *err)
+int oracle_drop_trimmed(struct oracle *oracle, const struct gpu *gpu, struct err *err)
 {
     const struct arena *arena = &gpu->open;
     size_t same = 0;
@@ -240,19 +230,12 @@ static int share_chunk(struct oracle *oracle, const struct gpu *gpu, struct err 
 // Has the oracle map what the arena consists of now.
 static int share(struct oracle *oracle, const struct gpu *gpu, struct err *err)
 {
-    int rc = leave_trimmed(oracle, gpu, err);
+    int rc = oracle_drop_trimmed(oracle, gpu, err);
 
     while (rc == 0 && oracle->shared_count < gpu->open.chunk_count) {
         rc = share_chunk(oracle, gpu, err);
     }
     return rc;
-}
-
-int oracle_rest(struct oracle *oracle, const struct gpu *gpu, struct err *err)
-{
-    int rc = oracle->computing ? oracle_ready(oracle, err) : 0;
-
-    return rc == 0 ? leave_trimmed(oracle, gpu, err) : rc;
 }
 
 int oracle_check(struct oracle *oracle, const struct gpu *gpu, const struct oracle_output *outputs,
@@ -272,7 +255,6 @@ int oracle_check(struct oracle *oracle, const struct gpu *gpu, const struct orac
     if (rc != 0) {
         return rc;
     }
-    oracle->computing = false;
     return oracle_receive(oracle->socket, ret, count * sizeof(*ret), err);
 }
 

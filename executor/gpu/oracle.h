@@ -22,7 +22,6 @@ struct oracle {
     uint64_t shared[ARENA_CHUNKS]; // serials of the open arena's chunks that it has mapped
     size_t shared_count;
     struct digest setup; // of the problem and reference that the process uses
-    bool computing;      // it may be doing what oracle_expect has asked for
 };
 
 // One output that is to be compared with what is expected.
@@ -45,8 +44,7 @@ struct oracle_answer {
 // Forks the oracle for the GPU with this uuid. Must be called before this process has used the
 // driver, because a process that has cannot be forked safely.
 MUST_CHECK int oracle_start(struct oracle *oracle, const char *uuid, struct err *err);
-// Waits until the oracle has its context, and has done what oracle_expect has asked for. Returns
-// its error when it failed to make one, or when what it has done fails whoever asks next.
+// Waits until the oracle has its context. Returns its error when it failed to make one.
 MUST_CHECK int oracle_ready(struct oracle *oracle, struct err *err);
 // Kills and reaps the process. Does nothing for an oracle that was not started.
 void oracle_stop(struct oracle *oracle);
@@ -55,12 +53,8 @@ void oracle_stop(struct oracle *oracle);
 // has not kept them, and waits until they are loaded.
 MUST_CHECK int oracle_setup(struct oracle *oracle, const struct bytes *problem,
                             const struct bytes *reference, struct err *err);
-// Has the oracle compute the expected outputs for this input data. Returns at once: the oracle
-// works while the caller goes on. What there is no room for beside other data of the measurement,
-// and what fails, is left out: it is computed when it is checked, which reports the failure.
-MUST_CHECK int oracle_expect(struct oracle *oracle, const struct input_set *set, struct err *err);
-// Has the process use the GPU no more, and keep no memory that gpu->open has given back.
-MUST_CHECK int oracle_rest(struct oracle *oracle, const struct gpu *gpu, struct err *err);
+// Has the process keep no memory that gpu->open has given back.
+MUST_CHECK int oracle_drop_trimmed(struct oracle *oracle, const struct gpu *gpu, struct err *err);
 // Compares `count` outputs, at most ORACLE_OUTPUTS, with what is expected: answers ret[0 .. count).
 // Nothing may be running that was queued on gpu. Asking once for several outputs takes hardly
 // longer than for one, since the GPU has to change between two contexts and back.

@@ -66,12 +66,16 @@ static int queue_compare(struct oracle_process *p, const struct tensor *tensor, 
                    err);
 }
 
-// Brings the first `count` result words to the host.
+// Brings the first `count` result words to the host, and waits for all that is queued.
 static int take_words(struct oracle_process *p, size_t count, struct err *err)
 {
     int rc = gpu_read_words(&p->gpu, 0, count, err);
 
-    return rc == 0 ? gpu_finish(&p->gpu, "comparing outputs", err) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    return p->computing > 0 ? oracle_process_settle(p, err)
+                            : gpu_finish(&p->gpu, "comparing outputs", err);
 }
 
 // Compares one output, and waits.
@@ -152,27 +156,45 @@ static int take_answers(struct oracle_process *p, const struct oracle_output *ou
     return rc;
 }
 
+// Queues comparing one output. ERR_LIMIT as oracle_process_have.
+static int begin_check(struct oracle_process *p, const struct oracle_output *output,
+                       uint64_t hash_key, size_t at, struct expected **ret_entry, struct err *err)
+{
+    int rc = oracle_process_have(p, &output->set, ret_entry, err);
+
+    rc = rc == 0 ? gpu_clear_words(&p->gpu, at, CHECK_WORDS, err) : rc;
+    return rc == 0 ? queue_check(p, output, *ret_entry, hash_key, at, err) : rc;
+}
+
 int oracle_process_check(struct oracle_process *p, const struct oracle_output *outputs,
                          size_t count, uint64_t hash_key, struct oracle_answer *ret,
                          struct err *err)
 {
     struct expected *entries[ORACLE_OUTPUTS];
-    size_t from = 0;
+    size_t from = 0; // the first that nobody has waited for
     int rc = 0;
 
     for (size_t i = 0; i < count && rc == 0; i++) {
-        // Computing what is not there may take the place of what is compared.
-        if (i > from && !oracle_process_has(p, &outputs[i].set)) {
-            rc = take_answers(p, outputs + from, entries + from, i - from, ret + from, err);
+        struct err why = ERR_INIT;
+
+        rc = begin_check(p, &outputs[i], hash_key, (i - from) * CHECK_WORDS, &entries[i], &why);
+        if (rc == ERR_LIMIT) { // there may be room without what the others need
+            why = (struct err)ERR_INIT;
+            rc = i > from
+                     ? take_answers(p, outputs + from, entries + from, i - from, ret + from, &why)
+                     : 0;
             from = i;
+            rc = rc == 0 ? oracle_process_make_room(p, &why) : rc;
+            rc = rc == 0 ? begin_check(p, &outputs[i], hash_key, 0, &entries[i], &why) : rc;
         }
-        size_t at = (i - from) * CHECK_WORDS;
-        rc = rc == 0 ? oracle_process_need(p, &outputs[i].set, &entries[i], err) : rc;
-        rc = rc == 0 ? gpu_clear_words(&p->gpu, at, CHECK_WORDS, err) : rc;
-        rc = rc == 0 ? queue_check(p, &outputs[i], entries[i], hash_key, at, err) : rc;
+        if (rc != 0) {
+            *err = why;
+        }
     }
-    return rc == 0 ? take_answers(p, outputs + from, entries + from, count - from, ret + from, err)
-                   : rc;
+    if (rc == 0) {
+        rc = take_answers(p, outputs + from, entries + from, count - from, ret + from, err);
+    }
+    return rc == 0 ? 0 : oracle_process_blame(p, rc, err);
 }
 
 // ---- the baseline alone ----
@@ -350,8 +372,14 @@ int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
     char buf[256];
 
     struct expected *entry = NULL;
-    int rc = oracle_process_need(p, &request->set, &entry, err);
+    int rc = oracle_process_have(p, &request->set, &entry, err);
 
+    if (rc == ERR_LIMIT) {
+        *err = (struct err)ERR_INIT;
+        rc = oracle_process_make_room(p, err);
+        rc = rc == 0 ? oracle_process_have(p, &request->set, &entry, err) : rc;
+    }
+    rc = rc == 0 ? oracle_process_settle(p, err) : rc;
     if (rc != 0) {
         return rc;
     }

@@ -1,14 +1,13 @@
 // Design note. The oracle's process answers one request after the other. It keeps the expected
-// outputs of several input sets in a cache, so that the sets of verification, on which several arms
-// are launched, cost one run of the reference. Making and freeing memory costs more than most
-// references, so all outputs are in one arena, which is filled from its beginning by each
-// measurement, whatever problem the one before was of; those of a timed launch, for which nobody
-// asks twice, lie where those of the one before were. Searches that share the GPU take turns, so
-// the references of several problems stay loaded. An EXPECT has no reply: what it cannot do, a
-// CHECK of that set tries again, and says why if it cannot either. Nothing of a candidate runs
-// here: when the context breaks, the reference has broken it, and every later CHECK fails.
+// outputs of one case, so that the sets of verification, on which several arms are launched, cost
+// one run of the reference. What is asked for together is computed and compared without waiting in
+// between: the GPU changes to this context and back once for each request, and that costs more than
+// most references. Making and freeing memory costs more, too, so all outputs are in one arena,
+// which is filled from its beginning by each case; those of a timed launch, for which nobody asks
+// twice, lie where those of the one before were. Searches that share the GPU take turns, so the
+// references of several problems stay loaded. Nothing of a candidate runs here: when the context
+// breaks, the reference has broken it, and every later CHECK fails.
 #include "executor/gpu/oracle_process.h"
-#include "executor/measurement.h"
 #include "executor/sandbox/fd_message.h"
 #include "problem/manifest.h"
 #include <signal.h>
@@ -18,8 +17,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define COMPUTING_MAX 4                    // sets that are computed ahead at once
-#define JUDGE_BYTES_MAX ((size_t)64 << 20) // that the device variables of setups may take
+#define JUDGE_BYTES_MAX ((size_t)64 << 20)  // that the device variables of setups may take
+#define OUTPUTS_BYTES_MAX ((size_t)8 << 30) // that stay mapped for the next case
+#define OUTPUTS_SHARE 8                     // nor does more than this part of the GPU's memory
 
 // ---- the cache ----
 
@@ -32,21 +32,41 @@ void oracle_process_give_back(struct oracle_process *p, struct arena *arena, siz
     }
 }
 
-// Forgets all outputs, when none is being computed any more. Their memory stays. Returns the error
-// of computing them.
+// Bytes of outputs for which memory stays mapped, and is mapped before it is needed.
+static size_t usual_bytes(const struct oracle_process *p)
+{
+    size_t share = p->gpu.memory_bytes / OUTPUTS_SHARE;
+
+    return share < OUTPUTS_BYTES_MAX ? share : OUTPUTS_BYTES_MAX;
+}
+
+// Forgets all outputs, when none is being computed any more. Returns the error of computing them.
 static int forget(struct oracle_process *p, struct err *err)
 {
     int rc = oracle_process_settle(p, err);
 
     p->cache_count = 0;
-    arena_rewind(&p->outputs, 0);
+    oracle_process_give_back(p, &p->outputs, 0, usual_bytes(p));
     return rc;
+}
+
+int oracle_process_make_room(struct oracle_process *p, struct err *err)
+{
+    int rc = forget(p, err);
+
+    oracle_process_give_back(p, &p->outputs, 0, 0);
+    return rc;
+}
+
+static bool same_case(const struct input_set *a, const struct input_set *b)
+{
+    return a->seed == b->seed && a->case_index == b->case_index &&
+           memcmp(&a->shape, &b->shape, sizeof(a->shape)) == 0;
 }
 
 static bool same_set(const struct input_set *a, const struct input_set *b)
 {
-    return a->seed == b->seed && a->case_index == b->case_index && a->number == b->number &&
-           memcmp(&a->shape, &b->shape, sizeof(a->shape)) == 0;
+    return same_case(a, b) && a->number == b->number;
 }
 
 static struct expected *find(struct oracle_process *p, const struct input_set *set)
@@ -64,13 +84,8 @@ static struct expected *find(struct oracle_process *p, const struct input_set *s
 static struct expected *take_over(struct oracle_process *p, const struct input_set *set)
 {
     for (size_t i = 0; i < p->cache_count && set->number >= MEASURE_CONTENTS; i++) {
-        struct input_set other = p->cache[i].set;
-
-        if (other.number >= MEASURE_CONTENTS) {
-            other.number = set->number;
-            if (same_set(&other, set)) {
-                return &p->cache[i];
-            }
+        if (p->cache[i].set.number >= MEASURE_CONTENTS && same_case(&p->cache[i].set, set)) {
+            return &p->cache[i];
         }
     }
     return NULL;
@@ -83,6 +98,7 @@ static int place(struct oracle_process *p, struct expected *entry, const struct 
 {
     int rc = 0;
 
+    p->outputs.grows_early = p->outputs.mapped < usual_bytes(p);
     for (size_t t = 0; t < p->problem->tensor_count && rc == 0; t++) {
         size_t bytes = sizes->count[t] * sizeof(double);
 
@@ -94,37 +110,21 @@ static int place(struct oracle_process *p, struct expected *entry, const struct 
     return rc;
 }
 
-// Whether nothing more can be kept beside what there is.
-static bool is_full(const struct oracle_process *p)
-{
-    return p->cache_count == CACHE_ENTRIES_MAX || p->outputs.placed > p->outputs_most;
-}
-
-// Whether what there is belongs to another measurement than the set, and has been asked for the
-// last time.
-static bool is_done_with(const struct oracle_process *p, const struct input_set *set)
-{
-    return p->cache_count > 0 && p->cache[0].set.seed != set->seed;
-}
-
-// Makes an entry with room for the outputs of the set. What is of the same measurement may have to
-// be computed again when the cache is full. A single entry may be larger than the cache. Without
-// memory for it the other entries stay.
+// Makes an entry with room for the outputs of the set. Nobody asks again for those of another case.
 static int make_entry(struct oracle_process *p, const struct input_set *set,
                       const struct tensor_sizes *sizes, struct expected **ret, struct err *err)
 {
-    if (is_done_with(p, set) || is_full(p)) {
-        int failed = forget(p, err);
-
-        if (failed != 0) {
-            return failed;
-        }
-        oracle_process_give_back(p, &p->outputs, 0, p->outputs_most);
+    int rc = p->cache_count > 0 && !same_case(&p->cache[0].set, set) ? forget(p, err) : 0;
+    if (rc != 0) {
+        return rc;
+    }
+    if (p->cache_count == CACHE_ENTRIES) {
+        return err_set(err, ERR_LIMIT, "too many input sets of a case are asked for");
     }
     size_t placed = p->outputs.placed;
     struct expected *entry = &p->cache[p->cache_count];
     *entry = (struct expected){.set = *set};
-    int rc = place(p, entry, sizes, err);
+    rc = place(p, entry, sizes, err);
     if (rc != 0) {
         arena_rewind(&p->outputs, placed);
         return rc;
@@ -153,23 +153,15 @@ static int add(struct oracle_process *p, const struct input_set *set, struct exp
     entry->complete = false; // nobody finds it before it is
     rc = oracle_process_compute(p, set, &sizes, entry, err);
     if (rc != 0) {
-        struct err why = ERR_INIT;
-        int settled = oracle_process_settle(p, &why);
-
-        // A fault of a run before is reported by whichever call comes next.
-        if (settled != 0) {
-            *err = why;
-        }
-        return settled != 0 ? settled : rc;
+        return oracle_process_blame(p, rc, err);
     }
     entry->complete = true;
     *ret = entry;
     return 0;
 }
 
-// Finds the expected outputs of the set in the cache, or queues computing them.
-static int have(struct oracle_process *p, const struct input_set *set, struct expected **ret,
-                struct err *err)
+int oracle_process_have(struct oracle_process *p, const struct input_set *set,
+                        struct expected **ret, struct err *err)
 {
     if (!p->problem) {
         return err_set(err, ERR_INTERNAL, "the oracle has no problem");
@@ -181,44 +173,7 @@ static int have(struct oracle_process *p, const struct input_set *set, struct ex
     return *ret ? 0 : add(p, set, ret, err);
 }
 
-int oracle_process_need(struct oracle_process *p, const struct input_set *set,
-                        struct expected **ret, struct err *err)
-{
-    struct err why = ERR_INIT;
-    int rc = have(p, set, ret, &why);
-
-    if (rc == ERR_LIMIT) { // there may be room without the others
-        why = (struct err)ERR_INIT;
-        rc = forget(p, &why);
-        oracle_process_give_back(p, &p->outputs, 0, 0);
-        rc = rc == 0 ? have(p, set, ret, &why) : rc;
-    }
-    rc = rc == 0 ? oracle_process_settle(p, &why) : rc;
-    if (rc != 0) {
-        *err = why;
-    }
-    return rc;
-}
-
-bool oracle_process_has(struct oracle_process *p, const struct input_set *set)
-{
-    return find(p, set);
-}
-
 // ---- requests ----
-
-static void expect(struct oracle_process *p, const struct oracle_request *request)
-{
-    struct expected *entry;
-    struct err ignored = ERR_INIT;
-
-    if (p->computing >= COMPUTING_MAX) { // so that one that does not end is known of soon
-        (void)!oracle_process_settle(p, &ignored);
-    }
-    if (!is_full(p) || is_done_with(p, &request->set)) {
-        (void)!have(p, &request->set, &entry, &ignored);
-    }
-}
 
 static int check(struct oracle_process *p, const struct oracle_request *request,
                  struct oracle_answer answers[static ORACLE_OUTPUTS], struct err *err)
@@ -393,9 +348,6 @@ static bool serve(struct oracle_process *p)
     case ORACLE_SETUP:
         rc = take_setup(p, &request, &err);
         break;
-    case ORACLE_EXPECT:
-        expect(p, &request);
-        return true;
     case ORACLE_CHECK:
         rc = check(p, &request, answers, &err);
         count = rc == 0 ? request.count : 0;
@@ -441,11 +393,8 @@ static int open_arenas(struct oracle_process *p, const char *uuid, struct err *e
     if (rc != 0) {
         return rc;
     }
-    rc = arena_open(&p->outputs, &gpu->driver, gpu->device, ARENA_OUTPUTS, gpu->memory_bytes, err);
-    size_t share = gpu->memory_bytes / CACHE_SHARE;
-    p->outputs.grows_early = true;
-    p->outputs_most = share < CACHE_BYTES_MAX ? share : CACHE_BYTES_MAX;
-    return rc;
+    return arena_open(&p->outputs, &gpu->driver, gpu->device, ARENA_OUTPUTS, gpu->memory_bytes,
+                      err);
 }
 
 void oracle_main(const char *uuid, int socket)

@@ -7,11 +7,11 @@
 #include "executor/gpu/input_set.h"
 #include "executor/gpu/oracle_wire.h"
 #include "executor/gpu/program/program.h"
+#include "executor/measurement.h"
 
 #define SETUPS_MAX 8
-#define CACHE_ENTRIES_MAX 48
-#define CACHE_BYTES_MAX ((size_t)8 << 30)
-#define CACHE_SHARE 8 // the cache has at most this part of the GPU's memory
+// Input sets of one case whose outputs are kept: those of verification and a timed launch's.
+#define CACHE_ENTRIES (MEASURE_CONTENTS + 1)
 // Which arena for recordings the reference has, if it is recorded; the baseline has the other.
 #define ORACLE_RECORDED 1
 
@@ -38,17 +38,20 @@ struct oracle_process {
     size_t setup_count;
     struct problem *problem; // of the setup in use; NULL: none is
     struct program *reference;
-    struct arena outputs; // has the entries' outputs
-    size_t outputs_most;  // bytes beyond which no more are placed in it
-    struct expected cache[CACHE_ENTRIES_MAX];
-    size_t cache_count; // entries in use
-    size_t computing;   // sets for which something is queued that nobody has waited for
+    struct arena outputs;                 // has the entries' outputs
+    struct expected cache[CACHE_ENTRIES]; // all of one case
+    size_t cache_count;                   // entries in use
+    size_t computing; // sets for which something is queued that nobody has waited for
 };
 
-// Has the expected outputs of the set, and nothing being computed any more. The process owns *ret,
-// until other outputs are computed.
-MUST_CHECK int oracle_process_need(struct oracle_process *p, const struct input_set *set,
+// Finds the expected outputs of the set, or queues computing them: whoever has waited
+// (oracle_process_settle) has them. They are the process's until the outputs of another case are
+// asked for. ERR_LIMIT when there is no room for them beside others of the case.
+MUST_CHECK int oracle_process_have(struct oracle_process *p, const struct input_set *set,
                                    struct expected **ret, struct err *err);
+// Waits, forgets all outputs and gives back their memory, after ERR_LIMIT. Returns the error of
+// computing them.
+MUST_CHECK int oracle_process_make_room(struct oracle_process *p, struct err *err);
 // Gives back what lies behind `placed` in an arena, and its memory beyond `bytes`; no memory after
 // a program has not ended, since it may be using it.
 void oracle_process_give_back(struct oracle_process *p, struct arena *arena, size_t placed,
@@ -58,9 +61,12 @@ void oracle_process_give_back(struct oracle_process *p, struct arena *arena, siz
 MUST_CHECK int oracle_process_compute(struct oracle_process *p, const struct input_set *set,
                                       const struct tensor_sizes *sizes, struct expected *entry,
                                       struct err *err);
-// Waits for what oracle_process_compute has queued. ERR_INVALID when the reference fails, or has
-// failed before, ERR_SYSTEM when the GPU has: the process is of no use any more.
+// Waits for all that is queued, if outputs are being computed. ERR_INVALID when the reference
+// fails, or has failed before, ERR_SYSTEM when the GPU has: the process is of no use any more.
 MUST_CHECK int oracle_process_settle(struct oracle_process *p, struct err *err);
+// A call that came after oracle_process_compute has failed with rc. Returns rc, or the error of
+// what was queued there: a fault is reported by whichever call comes next.
+int oracle_process_blame(struct oracle_process *p, int rc, struct err *err);
 // Places all tensors in the arena `open`, which must have been rewound, where a measurement has
 // them, and sets tensors->tensor. They are not filled.
 MUST_CHECK int oracle_process_place(struct oracle_process *p, const struct tensor_sizes *sizes,
@@ -69,8 +75,6 @@ MUST_CHECK int oracle_process_place(struct oracle_process *p, const struct tenso
 // Queues what a program's scratch memory must hold before a run.
 MUST_CHECK int oracle_process_ready(struct oracle_process *p, struct program *program,
                                     struct err *err);
-// Whether the expected outputs of the set are there.
-bool oracle_process_has(struct oracle_process *p, const struct input_set *set);
 // Compares `count` outputs, which lie in the caller's arena, with what is expected: answers ret[0
 // .. count).
 MUST_CHECK int oracle_process_check(struct oracle_process *p, const struct oracle_output *outputs,

@@ -4,7 +4,6 @@
 // outputs have in `open`.
 #include "common/clock.h"
 #include "executor/gpu/oracle_process.h"
-#include "executor/measurement.h"
 
 #define REFERENCE_NS (20 * NS_PER_S) // limit for each run of the reference that is queued
 
@@ -129,6 +128,17 @@ int oracle_process_settle(struct oracle_process *p, struct err *err)
     return p->gpu.broken ? err_set(err, ERR_INVALID, "the problem's reference fails: %s",
                                    gpu_result_text(&p->gpu, buf))
                          : 0;
+}
+
+int oracle_process_blame(struct oracle_process *p, int rc, struct err *err)
+{
+    struct err why = ERR_INIT;
+    int settled = oracle_process_settle(p, &why);
+
+    if (settled != 0) {
+        *err = why;
+    }
+    return settled != 0 ? settled : rc;
 }
 
 // A recorded one is waited for, because it owns a graph, which the next run makes anew.

@@ -3,13 +3,10 @@
 // oracle_process.h only.
 //
 //   request                   reply
-//   READY                     empty, when the context is there and nothing is being computed; an
-//                             error when what was has failed
+//   READY                     empty, when the context is there
 //   USE setup                 whether the problem and object of that setup are still loaded; if so
 //                             they are the ones in use
 //   SETUP problem, object     empty, when both are loaded and in use
-//   EXPECT input set          none: it is computed at once, if there is room; a failure is told at a
-//                             CHECK
 //   SHARE count, bytes, fd    empty, when the caller's open arena is mapped here as far as it has
 //                             changed: the first chunks stay, and one may be added
 //   CHECK count               what the comparison of each output has found: `count` times a struct
@@ -27,7 +24,6 @@ enum oracle_operation {
     ORACLE_READY,
     ORACLE_USE,
     ORACLE_SETUP,
-    ORACLE_EXPECT,
     ORACLE_SHARE,
     ORACLE_CHECK,
     ORACLE_ALONE
@@ -36,7 +32,7 @@ enum oracle_operation {
 struct oracle_request {
     enum oracle_operation operation;
     struct digest setup;  // USE and SETUP: names the problem and the object
-    struct input_set set; // EXPECT and ALONE
+    struct input_set set; // ALONE
     uint64_t count;       // CHECK: of the outputs, at most ORACLE_OUTPUTS
     uint64_t hash_key;    // CHECK: of their digests
     uint64_t chunks;      // SHARE: how many chunks stay

@@ -45,7 +45,7 @@
 // of that name, unless CUDA_MODULE_LOADING is EAGER. What follows in the name changes that:
 //   _slowN       N % longer
 //   _fastN       N % shorter
-//   _late        twice as long after 20 launches
+//   _late        twice as long after 16 launches
 //   _tinynoise   a tenth of the noise
 //   _hang        never ends: no event behind it completes, calls that wait do not return
 //   _stall       the same, once: while the fault is the file PATH and says "stall", which it ends
