@@ -1,6 +1,6 @@
 // Whole measurements on the fake GPU, as far as they ask the oracle's process for more than one
-// answer: problems that take turns, references that fail, outputs that are asked for together. Skipped without a
-// compiler.
+// answer: problems that take turns, references that fail, outputs that are asked for together.
+// Skipped without a compiler.
 #include "common/strbuf.h"
 #include "executor/gpu/oracle_process.h"
 #include "tests/executor/gpu/gpu_trial_fixture.h"

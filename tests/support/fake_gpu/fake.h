@@ -45,7 +45,7 @@
 // of that name, unless CUDA_MODULE_LOADING is EAGER. What follows in the name changes that:
 //   _slowN       N % longer
 //   _fastN       N % shorter
-//   _late        twice as long after 16 launches
+//   _late        twice as long after FAKE_LATER launches
 //   _tinynoise   a tenth of the noise
 //   _hang        never ends: no event behind it completes, calls that wait do not return
 //   _stall       the same, once: while the fault is the file PATH and says "stall", which it ends
@@ -56,16 +56,16 @@
 //   _nothing     no result is written
 //   _oob         also writes the element behind y
 //   _input       also writes x
-//   _meddle      the same, from the 20th launch on
+//   _meddle      the same, after FAKE_LATER launches
 //   _slack       also writes 1 MiB behind y
-//   _behind      from the 20th launch on, also writes where the next area behind y begins
+//   _behind      after FAKE_LATER launches, also writes where the next area behind y begins
 //   _behindN     the same, at the Nth launch alone
 //   _mendN       the last element is wrong at the launch before the Nth; that one writes what it
 //                should have been into the next area behind y, at the same place
 //   _peek        also reads the first address of the executor's arena `judge`
 //   _words       writes zeros when the executor's result words are not 0; overwrites them
-//   _forge       from the 20th launch on, adds 1 to every result
-//   _shift       from the 20th launch on, adds to one result what its tolerance does not allow
+//   _forge       after FAKE_LATER launches, adds 1 to every result
+//   _shift       after FAKE_LATER launches, adds to one result what its tolerance does not allow
 //   _breaker     from now on kernels without a suffix write wrong results
 //   _touch       also changes the last bit of the first element where the next area behind y begins
 //   _haunter     from now on kernels without a suffix do the same
@@ -96,6 +96,7 @@
 #define FAKE_GLOBAL_MAX 1024
 #define FAKE_PARAMETER_MAX 4
 #define FAKE_MULTIPROCESSORS 132
+#define FAKE_LATER 16    // launches of a function: more than a verification has
 #define FAKE_SMEM 233472 // bytes of shared memory of a multiprocessor
 #define FAKE_SMEM_OPTIN 232448
 #define FAKE_BYTES_PER_NS 4000ULL // of memory: 4 TB/s

@@ -312,7 +312,7 @@ static cu_result compute(struct cu_function *function, const struct operation *o
     } else if (strstr(suffixes, "_nondet")) {
         flip_last_bits(y, results);
     } else if (strstr(suffixes, "_input") ||
-               (strstr(suffixes, "_meddle") && function->launches > 16)) {
+               (strstr(suffixes, "_meddle") && function->launches > FAKE_LATER)) {
         x[0] += 1;
     } else if (strstr(suffixes, "_slack")) {
         float *behind = y + (1 << 18);
@@ -328,18 +328,18 @@ static cu_result compute(struct cu_function *function, const struct operation *o
         if (!behind) {
             return breaks(CU_ILLEGAL_ADDRESS);
         }
-        if (only == 0 ? function->launches > 16 : only == function->launches) {
+        if (only == 0 ? function->launches > FAKE_LATER : only == function->launches) {
             *behind = -12345;
         }
     } else if (strstr(suffixes, "_peek")) {
         if (!fake_holds(ARENA_JUDGE, sizeof(*y))) {
             return breaks(CU_ILLEGAL_ADDRESS);
         }
-    } else if (strstr(suffixes, "_forge") && function->launches > 16) {
+    } else if (strstr(suffixes, "_forge") && function->launches > FAKE_LATER) {
         for (uint64_t i = 0; i < results; i++) {
             y[i] += 1;
         }
-    } else if (strstr(suffixes, "_shift") && function->launches > 16) {
+    } else if (strstr(suffixes, "_shift") && function->launches > FAKE_LATER) {
         y[0] += fabsf(y[0]) * 1e-6f;
     } else if (suffixes[0] == '\0' && fake.breaks) {
         y[0] += 1;
@@ -379,7 +379,7 @@ static uint64_t duration(const struct cu_function *function, const char *suffixe
     unsigned threads = launch->block[0] * launch->block[1] * launch->block[2];
 
     ns *= 1 + percent_after(suffixes, "_slow") - percent_after(suffixes, "_fast");
-    if (strstr(suffixes, "_late") && function->launches > 16) {
+    if (strstr(suffixes, "_late") && function->launches > FAKE_LATER) {
         ns *= 2;
     }
     if (s->block != 0) {
