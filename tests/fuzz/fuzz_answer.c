@@ -1,4 +1,5 @@
-// Any bytes as an endpoint's answer. They are refused, or give a forecast that is a distribution.
+// Any bytes as an endpoint's answer. They are refused, defer, or give a forecast that is a
+// distribution.
 #include "worker/llm/answer.h"
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct answer answer;
     double sum = 0;
 
-    if (answer_read(&answer, (const char *)data, len, &why, &err) == 0 && answer.has_forecast) {
+    if (answer_read(&answer, (const char *)data, len, &why, &err) == 0 && answer.has_forecast &&
+        !answer.forecast.defers) {
         const struct answer_forecast *f = &answer.forecast;
 
         for (size_t i = 0; i < BIN_COUNT; i++) {

@@ -39,17 +39,14 @@ double answer_object_number(const json_t *value)
 const struct answer_alphabet answer_bins_of_s = {ANSWER_FIRST_LETTER, BIN_COUNT};
 const struct answer_alphabet answer_bins_of_r = {ANSWER_FIRST_FINE, FINE_BIN_COUNT};
 
-// The letter in a text of nothing else but blanks and quotes, and perhaps a comma; NUL: none.
+// The letter in a text of nothing else but blanks, quotes and what may follow it in the same token;
+// NUL: none. "I cannot say" is no letter.
 static char letter_of(const char *text)
 {
-    while (text && (*text == ' ' || *text == '"')) {
-        text++;
-    }
-    if (!text || text[0] == '\0' ||
-        (text[1] != '\0' && text[1] != '"' && text[1] != ' ' && text[1] != ',')) {
-        return '\0';
-    }
-    return text[0];
+    static const char around[] = " \t\r\n\",}";
+
+    text = text ? text + strspn(text, around) : "";
+    return text[0] == '\0' || text[1 + strspn(text + 1, around)] != '\0' ? '\0' : text[0];
 }
 
 int answer_object_bin(const char *text, const struct answer_alphabet *alphabet)

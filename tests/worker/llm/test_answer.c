@@ -98,6 +98,8 @@ static void what_is_no_forecast_is_not_taken_for_one(void **state)
         {"{\\\"p\\\":[1,2,3]}", "3 numbers instead of 15"},
         {"{\\\"p\\\":0.5}", "neither a list nor an object"},
         {"{\\\"bin\\\":\\\"Z\\\"}", "neither \"p\" nor a \"bin\" from A to O"},
+        {"{\\\"bin\\\":\\\"I cannot say\\\"}", "neither \"p\" nor a \"bin\" from A to O"},
+        {"{\\\"bin\\\":\\\"A, B\\\"}", "neither \"p\" nor a \"bin\" from A to O"},
         {"{\\\"probabilities\\\":{\\\"A\\\":1}}", "holds no forecast"},
     };
 
