@@ -2,9 +2,9 @@
 // (executor/gpu/harness_launch.c) has brought to the host: how many guard bytes differ, how many
 // places of the inputs, and the digest of every output.
 //
-// Launches of verification are on contents that the oracle is told of beforehand, and it compares
-// every output, except one whose 128-bit hash is that of an output which it has accepted for the
-// same content. Timed launches are on contents of their own, and computing what is expected for
+// Launches of verification are on two contents of each case, and the oracle compares every output,
+// except one whose 128-bit hash is that of an output which it has accepted for the same content.
+// Timed launches are on contents of their own, and computing what is expected for
 // each would take longer than all the rest. So their digests are compared with the baseline's for
 // the same content: an honest candidate differs by what rounding explains, and how much that is has
 // been seen where the oracle has accepted the output. What differs by more than SUSPECT times that

@@ -56,8 +56,9 @@ MUST_CHECK int oracle_setup(struct oracle *oracle, const struct bytes *problem,
 // Has the process keep no memory that gpu->open has given back.
 MUST_CHECK int oracle_drop_trimmed(struct oracle *oracle, const struct gpu *gpu, struct err *err);
 // Compares `count` outputs, at most ORACLE_OUTPUTS, with what is expected: answers ret[0 .. count).
-// Nothing may be running that was queued on gpu. Asking once for several outputs takes hardly
-// longer than for one, since the GPU has to change between two contexts and back.
+// They are of one case, and at most one of their contents is a timed launch's. Nothing may be
+// running that was queued on gpu. Asking once for several outputs takes hardly longer than for one,
+// since the GPU has to change between two contexts and back.
 MUST_CHECK int oracle_check(struct oracle *oracle, const struct gpu *gpu,
                             const struct oracle_output *outputs, size_t count, uint64_t hash_key,
                             struct oracle_answer *ret, struct err *err);

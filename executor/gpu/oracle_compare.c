@@ -156,14 +156,34 @@ static int take_answers(struct oracle_process *p, const struct oracle_output *ou
     return rc;
 }
 
-// Queues comparing one output. ERR_LIMIT as oracle_process_have.
-static int begin_check(struct oracle_process *p, const struct oracle_output *output,
-                       uint64_t hash_key, size_t at, struct expected **ret_entry, struct err *err)
+// Queues comparing outputs from the first on, as many as there is room for what they must be: the
+// rest would take its place. Returns how many in *ret_count, at least one.
+static int queue_checks(struct oracle_process *p, const struct oracle_output *outputs, size_t count,
+                        uint64_t hash_key, struct expected **entries, size_t *ret_count,
+                        struct err *err)
 {
-    int rc = oracle_process_have(p, &output->set, ret_entry, err);
+    int rc = gpu_clear_words(&p->gpu, 0, count * CHECK_WORDS, err);
 
-    rc = rc == 0 ? gpu_clear_words(&p->gpu, at, CHECK_WORDS, err) : rc;
-    return rc == 0 ? queue_check(p, output, *ret_entry, hash_key, at, err) : rc;
+    for (*ret_count = 0; *ret_count < count && rc == 0; ++*ret_count) {
+        const struct oracle_output *output = &outputs[*ret_count];
+        struct expected **entry = &entries[*ret_count];
+        struct err why = ERR_INIT;
+
+        rc = oracle_process_have(p, &output->set, entry, &why);
+        if (rc == ERR_LIMIT && *ret_count > 0) {
+            return 0;
+        }
+        if (rc == ERR_LIMIT) {
+            why = (struct err)ERR_INIT;
+            rc = oracle_process_have_alone(p, &output->set, entry, &why);
+        }
+        if (rc != 0) {
+            *err = why;
+            return rc;
+        }
+        rc = queue_check(p, output, *entry, hash_key, *ret_count * CHECK_WORDS, err);
+    }
+    return rc;
 }
 
 int oracle_process_check(struct oracle_process *p, const struct oracle_output *outputs,
@@ -171,28 +191,12 @@ int oracle_process_check(struct oracle_process *p, const struct oracle_output *o
                          struct err *err)
 {
     struct expected *entries[ORACLE_OUTPUTS];
-    size_t from = 0; // the first that nobody has waited for
+    size_t done = 0, some;
     int rc = 0;
 
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        struct err why = ERR_INIT;
-
-        rc = begin_check(p, &outputs[i], hash_key, (i - from) * CHECK_WORDS, &entries[i], &why);
-        if (rc == ERR_LIMIT) { // there may be room without what the others need
-            why = (struct err)ERR_INIT;
-            rc = i > from
-                     ? take_answers(p, outputs + from, entries + from, i - from, ret + from, &why)
-                     : 0;
-            from = i;
-            rc = rc == 0 ? oracle_process_make_room(p, &why) : rc;
-            rc = rc == 0 ? begin_check(p, &outputs[i], hash_key, 0, &entries[i], &why) : rc;
-        }
-        if (rc != 0) {
-            *err = why;
-        }
-    }
-    if (rc == 0) {
-        rc = take_answers(p, outputs + from, entries + from, count - from, ret + from, err);
+    for (; done < count && rc == 0; done += some) {
+        rc = queue_checks(p, outputs + done, count - done, hash_key, entries, &some, err);
+        rc = rc == 0 ? take_answers(p, outputs + done, entries, some, ret + done, err) : rc;
     }
     return rc == 0 ? 0 : oracle_process_blame(p, rc, err);
 }
@@ -376,8 +380,7 @@ int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
 
     if (rc == ERR_LIMIT) {
         *err = (struct err)ERR_INIT;
-        rc = oracle_process_make_room(p, err);
-        rc = rc == 0 ? oracle_process_have(p, &request->set, &entry, err) : rc;
+        rc = oracle_process_have_alone(p, &request->set, &entry, err);
     }
     rc = rc == 0 ? oracle_process_settle(p, err) : rc;
     if (rc != 0) {

@@ -32,7 +32,7 @@ void oracle_process_give_back(struct oracle_process *p, struct arena *arena, siz
     }
 }
 
-// Bytes of outputs for which memory stays mapped, and is mapped before it is needed.
+// Bytes of outputs beyond which no more are kept, nor memory for them.
 static size_t usual_bytes(const struct oracle_process *p)
 {
     size_t share = p->gpu.memory_bytes / OUTPUTS_SHARE;
@@ -47,14 +47,6 @@ static int forget(struct oracle_process *p, struct err *err)
 
     p->cache_count = 0;
     oracle_process_give_back(p, &p->outputs, 0, usual_bytes(p));
-    return rc;
-}
-
-int oracle_process_make_room(struct oracle_process *p, struct err *err)
-{
-    int rc = forget(p, err);
-
-    oracle_process_give_back(p, &p->outputs, 0, 0);
     return rc;
 }
 
@@ -118,10 +110,13 @@ static int make_entry(struct oracle_process *p, const struct input_set *set,
     if (rc != 0) {
         return rc;
     }
-    if (p->cache_count == CACHE_ENTRIES) {
-        return err_set(err, ERR_LIMIT, "too many input sets of a case are asked for");
-    }
     size_t placed = p->outputs.placed;
+    if (p->cache_count == CACHE_ENTRIES) {
+        return err_set(err, ERR_INTERNAL, "the oracle is asked for too many contents of a case");
+    }
+    if (placed > usual_bytes(p)) {
+        return err_set(err, ERR_LIMIT, "the oracle keeps no more outputs");
+    }
     struct expected *entry = &p->cache[p->cache_count];
     *entry = (struct expected){.set = *set};
     rc = place(p, entry, sizes, err);
@@ -171,6 +166,25 @@ int oracle_process_have(struct oracle_process *p, const struct input_set *set,
     }
     *ret = find(p, set);
     return *ret ? 0 : add(p, set, ret, err);
+}
+
+int oracle_process_have_alone(struct oracle_process *p, const struct input_set *set,
+                              struct expected **ret, struct err *err)
+{
+    struct err why = ERR_INIT;
+    int rc = forget(p, &why);
+
+    rc = rc == 0 ? oracle_process_have(p, set, ret, &why) : rc;
+    if (rc == ERR_LIMIT) { // there may be room without the memory that they had
+        why = (struct err)ERR_INIT;
+        rc = forget(p, &why);
+        oracle_process_give_back(p, &p->outputs, 0, 0);
+        rc = rc == 0 ? oracle_process_have(p, set, ret, &why) : rc;
+    }
+    if (rc != 0) {
+        *err = why;
+    }
+    return rc;
 }
 
 // ---- requests ----

@@ -45,13 +45,14 @@ struct oracle_process {
 };
 
 // Finds the expected outputs of the set, or queues computing them: whoever has waited
-// (oracle_process_settle) has them. They are the process's until the outputs of another case are
-// asked for. ERR_LIMIT when there is no room for them beside others of the case.
+// (oracle_process_settle) has them. They are the process's until the outputs of another case, or of
+// another timed launch, are asked for. ERR_LIMIT when there is no room for them beside others of
+// the case.
 MUST_CHECK int oracle_process_have(struct oracle_process *p, const struct input_set *set,
                                    struct expected **ret, struct err *err);
-// Waits, forgets all outputs and gives back their memory, after ERR_LIMIT. Returns the error of
-// computing them.
-MUST_CHECK int oracle_process_make_room(struct oracle_process *p, struct err *err);
+// The same after ERR_LIMIT: all others are forgotten, and nothing that uses them may be queued.
+MUST_CHECK int oracle_process_have_alone(struct oracle_process *p, const struct input_set *set,
+                                         struct expected **ret, struct err *err);
 // Gives back what lies behind `placed` in an arena, and its memory beyond `bytes`; no memory after
 // a program has not ended, since it may be using it.
 void oracle_process_give_back(struct oracle_process *p, struct arena *arena, size_t placed,
@@ -64,8 +65,8 @@ MUST_CHECK int oracle_process_compute(struct oracle_process *p, const struct inp
 // Waits for all that is queued, if outputs are being computed. ERR_INVALID when the reference
 // fails, or has failed before, ERR_SYSTEM when the GPU has: the process is of no use any more.
 MUST_CHECK int oracle_process_settle(struct oracle_process *p, struct err *err);
-// A call that came after oracle_process_compute has failed with rc. Returns rc, or the error of
-// what was queued there: a fault is reported by whichever call comes next.
+// A call has failed with rc. Returns rc, or where outputs are being computed the error of that: a
+// fault is reported by whichever call comes next.
 int oracle_process_blame(struct oracle_process *p, int rc, struct err *err);
 // Places all tensors in the arena `open`, which must have been rewound, where a measurement has
 // them, and sets tensors->tensor. They are not filled.

@@ -133,7 +133,7 @@ int oracle_process_settle(struct oracle_process *p, struct err *err)
 int oracle_process_blame(struct oracle_process *p, int rc, struct err *err)
 {
     struct err why = ERR_INIT;
-    int settled = oracle_process_settle(p, &why);
+    int settled = p->computing > 0 ? oracle_process_settle(p, &why) : 0;
 
     if (settled != 0) {
         *err = why;
