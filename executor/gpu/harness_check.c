@@ -4,13 +4,13 @@
 //
 // Launches of verification are on two contents of each case, and the oracle compares every output,
 // except one whose 128-bit hash is that of an output which it has accepted for the same content.
-// Timed launches are on contents of their own, and computing what is expected for
-// each would take longer than all the rest. So their digests are compared with the baseline's for
-// the same content: an honest candidate differs by what rounding explains, and how much that is has
-// been seen where the oracle has accepted the output. What differs by more than SUSPECT times that
-// goes to the oracle. The sum in a digest has secret signs, so a candidate cannot choose errors
-// that it does not show; but errors below what was seen it does not show, and therefore the caller
-// has launches judged by the oracle that it picks at random.
+// Timed launches are on contents of their own, and computing what is expected for each would take
+// longer than all the rest. So their digests are compared with the baseline's for the same content:
+// an honest candidate differs by what rounding explains, and how much that is has been seen where
+// the oracle has accepted the output. What differs by more than SUSPECT times that goes to the
+// oracle. The sum in a digest has secret signs, so a candidate cannot choose errors that it does
+// not show; but errors below what was seen it does not show, and therefore the caller has launches
+// judged by the oracle that it picks at random.
 //
 // A failure of the candidate is its verdict. A failure of the baseline is an error, because then
 // nothing can be measured; unless the baseline fails only beside the candidate.

@@ -169,13 +169,10 @@ static int queue_checks(struct oracle_process *p, const struct oracle_output *ou
         struct expected **entry = &entries[*ret_count];
         struct err why = ERR_INIT;
 
-        rc = oracle_process_have(p, &output->set, entry, &why);
+        rc = *ret_count == 0 ? oracle_process_need(p, &output->set, entry, &why)
+                             : oracle_process_have(p, &output->set, entry, &why);
         if (rc == ERR_LIMIT && *ret_count > 0) {
             return 0;
-        }
-        if (rc == ERR_LIMIT) {
-            why = (struct err)ERR_INIT;
-            rc = oracle_process_have_alone(p, &output->set, entry, &why);
         }
         if (rc != 0) {
             *err = why;
@@ -376,12 +373,8 @@ int oracle_process_alone(struct oracle_process *p, const struct bytes *baseline,
     char buf[256];
 
     struct expected *entry = NULL;
-    int rc = oracle_process_have(p, &request->set, &entry, err);
+    int rc = oracle_process_need(p, &request->set, &entry, err);
 
-    if (rc == ERR_LIMIT) {
-        *err = (struct err)ERR_INIT;
-        rc = oracle_process_have_alone(p, &request->set, &entry, err);
-    }
     rc = rc == 0 ? oracle_process_settle(p, err) : rc;
     if (rc != 0) {
         return rc;

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #define JUDGE_BYTES_MAX ((size_t)64 << 20)  // that the device variables of setups may take
-#define OUTPUTS_BYTES_MAX ((size_t)8 << 30) // that stay mapped for the next case
-#define OUTPUTS_SHARE 8                     // nor does more than this part of the GPU's memory
+#define OUTPUTS_BYTES_MAX ((size_t)8 << 30) // of outputs beyond which no more are kept
+#define OUTPUTS_SHARE 8                     // nor more than this part of the GPU's memory
 
 // ---- the cache ----
 
@@ -40,13 +40,14 @@ static size_t usual_bytes(const struct oracle_process *p)
     return share < OUTPUTS_BYTES_MAX ? share : OUTPUTS_BYTES_MAX;
 }
 
-// Forgets all outputs, when none is being computed any more. Returns the error of computing them.
-static int forget(struct oracle_process *p, struct err *err)
+// Forgets all outputs, when none is being computed any more, and gives back their memory beyond
+// `bytes`. Returns the error of computing them.
+static int forget(struct oracle_process *p, size_t bytes, struct err *err)
 {
     int rc = oracle_process_settle(p, err);
 
     p->cache_count = 0;
-    oracle_process_give_back(p, &p->outputs, 0, usual_bytes(p));
+    oracle_process_give_back(p, &p->outputs, 0, bytes);
     return rc;
 }
 
@@ -106,7 +107,9 @@ static int place(struct oracle_process *p, struct expected *entry, const struct 
 static int make_entry(struct oracle_process *p, const struct input_set *set,
                       const struct tensor_sizes *sizes, struct expected **ret, struct err *err)
 {
-    int rc = p->cache_count > 0 && !same_case(&p->cache[0].set, set) ? forget(p, err) : 0;
+    int rc = p->cache_count > 0 && !same_case(&p->cache[0].set, set)
+                 ? forget(p, usual_bytes(p), err)
+                 : 0;
     if (rc != 0) {
         return rc;
     }
@@ -168,17 +171,16 @@ int oracle_process_have(struct oracle_process *p, const struct input_set *set,
     return *ret ? 0 : add(p, set, ret, err);
 }
 
-int oracle_process_have_alone(struct oracle_process *p, const struct input_set *set,
-                              struct expected **ret, struct err *err)
+int oracle_process_need(struct oracle_process *p, const struct input_set *set,
+                        struct expected **ret, struct err *err)
 {
+    const size_t stays[] = {usual_bytes(p), 0}; // of the memory that the others had
     struct err why = ERR_INIT;
-    int rc = forget(p, &why);
+    int rc = oracle_process_have(p, set, ret, &why);
 
-    rc = rc == 0 ? oracle_process_have(p, set, ret, &why) : rc;
-    if (rc == ERR_LIMIT) { // there may be room without the memory that they had
+    for (size_t i = 0; i < ARRAY_LEN(stays) && rc == ERR_LIMIT; i++) {
         why = (struct err)ERR_INIT;
-        rc = forget(p, &why);
-        oracle_process_give_back(p, &p->outputs, 0, 0);
+        rc = forget(p, stays[i], &why);
         rc = rc == 0 ? oracle_process_have(p, set, ret, &why) : rc;
     }
     if (rc != 0) {
@@ -233,7 +235,7 @@ static void leave_setup(struct oracle_process *p)
 {
     struct err ignored = ERR_INIT; // nobody has checked anything with what fails
 
-    (void)!forget(p, &ignored);
+    (void)!forget(p, usual_bytes(p), &ignored);
     p->problem = NULL;
     p->reference = NULL;
 }

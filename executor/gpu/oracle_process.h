@@ -50,9 +50,10 @@ struct oracle_process {
 // the case.
 MUST_CHECK int oracle_process_have(struct oracle_process *p, const struct input_set *set,
                                    struct expected **ret, struct err *err);
-// The same after ERR_LIMIT: all others are forgotten, and nothing that uses them may be queued.
-MUST_CHECK int oracle_process_have_alone(struct oracle_process *p, const struct input_set *set,
-                                         struct expected **ret, struct err *err);
+// The same, and where there is no room for them all others are forgotten. Nothing that uses these
+// may be queued.
+MUST_CHECK int oracle_process_need(struct oracle_process *p, const struct input_set *set,
+                                   struct expected **ret, struct err *err);
 // Gives back what lies behind `placed` in an arena, and its memory beyond `bytes`; no memory after
 // a program has not ended, since it may be using it.
 void oracle_process_give_back(struct oracle_process *p, struct arena *arena, size_t placed,

@@ -4,13 +4,17 @@
 #include "common/strbuf.h"
 #include "executor/gpu/oracle_process.h"
 #include "tests/executor/gpu/gpu_trial_fixture.h"
+#include <linux/sockios.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include <cmocka.h>
+
+#define CASES_MAX 32
 
 // Gives the plan check cases with these n and one benchmark case.
 static void set_cases(struct trial *trial, const int64_t *n, size_t count)
@@ -74,6 +78,28 @@ static void problems_take_turns(void **state)
         trial_replace(&plan->reference, trial_text("nothing packed"));
         trial_fails(trial, trial_kernel("fk_scale"), "cuda_object");
         free(problem);
+    }
+}
+
+// The oracle keeps what it expects of one case: however many there are, and with whatever memory.
+static void cases_need_not_fit_the_oracle(void **state)
+{
+    static const struct {
+        const char *settings;
+        unsigned count, n;
+    } problems[] = {{"noise=0", 30, 300}, {"noise=0;memory=128M", 8, 100000}};
+    struct trial *trial = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(problems); i++) {
+        int64_t n[CASES_MAX] = {300};
+
+        for (unsigned k = 1; k < problems[i].count; k++) {
+            n[k] = problems[i].n + k;
+        }
+        trial_must_open(trial, problems[i].settings);
+        set_cases(trial, n, problems[i].count);
+        trial_becomes(trial, trial_kernel("fk_scale"), VERDICT_EQUIVALENT, "", false);
+        trial_becomes(trial, trial_kernel("fk_scale_wrong"), VERDICT_WRONG, "y[", false);
     }
 }
 
@@ -200,6 +226,26 @@ static struct bytes meddler(const int64_t *n, size_t count)
     return gpu_object_pack(&object);
 }
 
+// The next measurement on the GPU may be that of another process, and must have it alone.
+static void nothing_is_computed_after_a_measurement(void **state)
+{
+    struct trial *trial = *state;
+    int64_t n[CASES_MAX] = {300};
+    size_t count = 1;
+    int unread = -1;
+
+    for (; count < CASES_MAX - 1; count++) {
+        n[count] = (int64_t)(200000 + count);
+    }
+    trial_must_open(trial, "noise=0;memory=8G");
+    set_cases(trial, n, count);
+    n[count++] = 2000;
+    trial_becomes(trial, meddler(n, count), VERDICT_WRONG, "it changed its input x, for n=200001",
+                  false);
+    assert_int_equal(ioctl(trial->oracle.socket, SIOCOUTQ, &unread), 0);
+    assert_int_equal(unread, 0); // each request is read and served before the next
+}
+
 // The reference cannot be launched for a case that only the last candidate here reaches.
 static void a_reference_may_fail_where_nobody_comes(void **state)
 {
@@ -263,8 +309,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_reference_that_fails_is_no_verdict),
         TEST(problems_take_turns),
+        TEST(cases_need_not_fit_the_oracle),
         TEST(an_oracle_may_have_room_for_one_content),
         TEST(all_tensors_but_one_may_be_outputs),
+        TEST(nothing_is_computed_after_a_measurement),
         TEST(a_reference_may_fail_where_nobody_comes),
         TEST(a_reference_may_fault_where_nobody_comes),
         TEST(a_large_baseline_that_hangs_is_told),
