@@ -12,6 +12,7 @@
 // To hand work to a thread and back wakes that thread and then the loop, which is most of what it
 // costs the loop. So a load or a check is answered from memory where all of it is there.
 #include "common/file.h"
+#include "common/later.h"
 #include "common/log.h"
 #include "daemon/store/blob_inside.h"
 #include <errno.h>
@@ -162,36 +163,6 @@ void blob_queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run,
     }
 }
 
-struct later {
-    uv_timer_t timer;
-    void (*run)(void *owner);
-    void *owner;
-};
-
-static void on_later_closed(uv_handle_t *timer)
-{
-    free(timer->data);
-}
-
-static void on_later(uv_timer_t *timer)
-{
-    struct later *later = timer->data;
-
-    later->run(later->owner);
-    uv_close((uv_handle_t *)timer, on_later_closed);
-}
-
-void blob_run_later(struct blob_store *store, void (*run)(void *owner), void *owner)
-{
-    struct later *later = xcalloc(1, sizeof(*later));
-
-    later->run = run;
-    later->owner = owner;
-    later->timer.data = later;
-    (void)uv_timer_init(store->loop, &later->timer);
-    (void)uv_timer_start(&later->timer, on_later, 0, 0);
-}
-
 // --- loading
 
 static void load_work(uv_work_t *work)
@@ -291,7 +262,7 @@ void blob_load(struct blob_store *store, const struct digest *digests, size_t co
     load->done = done;
     load->owner = owner;
     if (recall(load)) {
-        blob_run_later(store, finish_load, load);
+        later_run(store->loop, finish_load, load);
     } else {
         blob_queue_work(store, &load->work, load_work, on_load);
     }

@@ -6,6 +6,7 @@
 //
 // A batch takes further checks until its turn comes or it is full; each caller has at most one such
 // batch. A check whose blobs are all in memory stands in no line.
+#include "common/later.h"
 #include "daemon/store/blob_inside.h"
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +170,7 @@ void blob_check(struct blob_store *store, const struct blob_caller *caller,
     check->done = done;
     check->owner = owner;
     if (are_remembered(store, check)) {
-        blob_run_later(store, finish_remembered, check);
+        later_run(store->loop, finish_remembered, check);
         return;
     }
     HASH_FIND_STR(store->gathering, caller->name, batch);

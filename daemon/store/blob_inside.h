@@ -37,7 +37,5 @@ MUST_CHECK int blob_read_verified(const struct blob_store *store, const struct d
 // Has libuv's threads do the work.
 void blob_queue_work(struct blob_store *store, uv_work_t *work, uv_work_cb run,
                      uv_after_work_cb after);
-// Has the loop call run(owner), after this call has returned.
-void blob_run_later(struct blob_store *store, void (*run)(void *owner), void *owner);
 
 #endif

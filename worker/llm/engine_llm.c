@@ -7,6 +7,7 @@
 // which takes milliseconds.
 #include "worker/llm/engine_llm.h"
 
+#include "common/later.h"
 #include "common/mem.h"
 #include "worker/llm/llm.h"
 #include "worker/outcomes/history.h"
@@ -39,7 +40,6 @@ struct batch {
 
 // A call whose reply is known at once. It is answered from the loop, never inside itself.
 struct later {
-    uv_timer_t timer;
     struct err err;
     const struct message *message;
     union {
@@ -53,19 +53,14 @@ struct later {
 
 // ---- replies that are known at once ----
 
-static void free_later(uv_handle_t *handle)
+static void finish_later(void *owner)
 {
-    free(handle->data);
-}
-
-static void on_later(uv_timer_t *timer)
-{
-    struct later *later = timer->data;
+    struct later *later = owner;
 
     later->done(later->owner, later->err.code != ERR_NONE ? &later->err : NULL,
                 later->err.code != ERR_NONE ? NULL : &later->reply);
     message_clear(later->message, &later->reply);
-    uv_close((uv_handle_t *)timer, free_later);
+    free(later);
 }
 
 // Answers the call in the loop's next round. The caller fills reply or err before.
@@ -79,9 +74,7 @@ static struct later *begin_later(struct engine *engine, const struct message *me
     later->done = done;
     later->owner = owner;
     message_init(message, &later->reply);
-    (void)uv_timer_init(engine->loop, &later->timer);
-    later->timer.data = later;
-    (void)uv_timer_start(&later->timer, on_later, 0, 0);
+    later_run(engine->loop, finish_later, later);
     return later;
 }
 
